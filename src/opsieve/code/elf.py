@@ -178,6 +178,11 @@ class ElfFile:
         section = self.section(string_table)
         return self._c_string(section.offset + offset, section.offset + section.size)
 
+    def names_of(self, offsets: Int64s, string_table: str = ".strtab") -> list[bytes]:
+        """The strings at many offsets of a string table; empty for an offset of -1."""
+        table = self.contents(self.section(string_table)).tobytes()
+        return [table[at : table.index(b"\0", at)] if at >= 0 else b"" for at in offsets.tolist()]
+
     def text_at(self, address: int) -> bytes | None:
         """The C string that the memory image holds at `address`; None outside the file or unterminated."""
         offset = self.offset_of(address)
