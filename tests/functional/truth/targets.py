@@ -1,0 +1,27 @@
+"""What is run in which mode; imported in a child process with torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from tests.functional.truth import op_db_calls
+
+Call = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Calls that belong together; a crash loses the record of one target."""
+
+    name: str
+    calls: Callable[[], Iterator[Call]]
+
+
+def targets_of(mode: str) -> list[Target]:
+    """The targets of a mode, in a fixed order."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    make = op_db_calls.MODES[mode]
+    return [Target(op.full_name, partial(make, op)) for op in op_db]
