@@ -1,0 +1,86 @@
+"""Graphs that were built before, kept in the user's cache folder by the build id of their library."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from opsieve.code.elf import ElfFile
+from opsieve.errors import UnsupportedLibrary
+from opsieve.graph.op_graph import OpGraph, build_op_graph
+from opsieve.graph.store import load_graph, save_graph
+from opsieve.progress import SILENT, Progress
+
+FORMAT = 1
+"""To be raised whenever the analysis or the format of the saved graph changes: older entries are then not read."""
+
+KEPT_ENTRIES = 4
+"""Graphs kept in the cache, about 80 MB each; the least recently used ones go first."""
+
+
+def cache_folder() -> Path:
+    """`OPSIEVE_CACHE` if set, else the user's cache folder."""
+    chosen = os.environ.get("OPSIEVE_CACHE")
+    if chosen:
+        return Path(chosen)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("opsieve")
+
+
+def cached_op_graph(library: Path, progress: Progress = SILENT, *, rebuild: bool = False) -> OpGraph:
+    """The operator graph of a library, from the cache if it is there, else built and put there.
+
+    Safe with several processes at once: one builds, the others wait and read what it wrote.
+    """
+    from filelock import FileLock
+
+    elf = ElfFile(library)
+    if elf.build_id is None:
+        raise UnsupportedLibrary(
+            "the library has no build id, so an analysis of it could go stale unnoticed", where=library
+        )
+    folder = cache_folder() / "graphs"
+    folder.mkdir(parents=True, exist_ok=True)
+    entry = folder / f"{elf.build_id}-{FORMAT}"
+    found = None if rebuild else _read(entry)
+    if found is not None:
+        return found
+    with FileLock(folder / f"{entry.name}.lock"):
+        found = None if rebuild else _read(entry)
+        if found is None:
+            found = build_op_graph(elf, progress)
+            _write(found, entry)
+            _forget_old(folder)
+    return found
+
+
+def _read(entry: Path) -> OpGraph | None:
+    """The saved graph; None if there is none or it is damaged (it is then built again)."""
+    try:
+        graph = load_graph(entry)
+    except (OSError, ValueError):
+        return None
+    os.utime(entry)
+    return graph
+
+
+def _write(graph: OpGraph, entry: Path) -> None:
+    temporary = Path(tempfile.mkdtemp(prefix=f".{entry.name}.", dir=entry.parent))
+    try:
+        save_graph(graph, temporary)
+        if entry.exists():
+            shutil.rmtree(entry)
+        temporary.rename(entry)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _forget_old(folder: Path) -> None:
+    entries = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    entries.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in entries[KEPT_ENTRIES:]:
+        shutil.rmtree(old, ignore_errors=True)
+        (folder / f"{old.name}.lock").unlink(missing_ok=True)
