@@ -80,7 +80,8 @@ def _objects(elf: ElfFile, sections: list[Section]) -> Records:
     found = symbols[wanted]
     ordered = found[np.lexsort((-found["size"].astype(np.int64), found["value"]))]
     _, first = np.unique(ordered["value"], return_index=True)
-    return ordered[first]
+    largest: Records = ordered[first]
+    return largest
 
 
 def _within(addresses: Int64s, sections: list[Section]) -> np.ndarray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,17 +32,14 @@ def run(library: Path, entries: Int64s, number: int, count: int) -> dict[str, np
     columns: dict[str, list[np.ndarray]] = {field.name: [] for field in fields(Decoded)[:-1]}
     for low, high in list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))[number::count]:
         first, last = int(starts[low]), int(ends[high - 1])
-        part = decode(
-            code[first - text.address : last - text.address], first, starts[low:high], ends[low:high]
-        )
+        part = decode(code[first - text.address : last - text.address], first, starts[low:high], ends[low:high])
         for name, arrays in columns.items():
             arrays.append(getattr(part, name))
         print(last - first, flush=True)  # noqa: T201 (the protocol of this process)
-    return {
-        name: np.concatenate(arrays) if arrays else np.empty(0, np.int64) for name, arrays in columns.items()
-    }
+    return {name: np.concatenate(arrays) if arrays else np.empty(0, np.int64) for name, arrays in columns.items()}
 
 
 if __name__ == "__main__":
     library, entries, number, count, output = sys.argv[1:]
-    np.savez(output, **run(Path(library), np.load(entries), int(number), int(count)))
+    columns: dict[str, Any] = {**run(Path(library), np.load(entries), int(number), int(count))}
+    np.savez(output, **columns)

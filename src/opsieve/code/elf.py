@@ -220,9 +220,7 @@ class ElfFile:
         if len(self.bytes) < HEADER.itemsize or bytes(self.bytes[:4]) != b"\x7fELF":
             raise InvalidLibrary("this is no ELF file", where=self.path, expected="a shared library (.so)")
         if bytes(self.bytes[4:6]) != b"\x02\x01":
-            raise InvalidLibrary(
-                "only 64-bit little-endian ELF files are read", where=f"{self.path}, offset 4"
-            )
+            raise InvalidLibrary("only 64-bit little-endian ELF files are read", where=f"{self.path}, offset 4")
         header: np.void = self.bytes[: HEADER.itemsize].view(HEADER)[0]
         if header["type"] != ET_DYN:
             raise InvalidLibrary(
@@ -232,9 +230,7 @@ class ElfFile:
             )
         return header
 
-    def _table(
-        self, offset_field: str, count_field: str, size_field: str, layout: np.dtype[np.void]
-    ) -> Records:
+    def _table(self, offset_field: str, count_field: str, size_field: str, layout: np.dtype[np.void]) -> Records:
         offset, count = int(self.header[offset_field]), int(self.header[count_field])
         if count == 0:
             return np.empty(0, layout)

@@ -57,9 +57,7 @@ def read_functions(elf: ElfFile) -> FunctionTable:
             remedy="install the original wheel again",
         )
     kind = symbols["info"] & 15
-    here = (
-        (symbols["shndx"] == text.index) & (symbols["value"] >= text.address) & (symbols["value"] < text.end)
-    )
+    here = (symbols["shndx"] == text.index) & (symbols["value"] >= text.address) & (symbols["value"] < text.end)
     functions = symbols[here & ((kind == STT_FUNC) | (kind == STT_GNU_IFUNC))]
     labels = symbols[here & (kind == STT_NOTYPE)]["value"].astype(np.int64)
     starts, sizes, names = _one_per_address(functions)

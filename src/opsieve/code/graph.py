@@ -51,9 +51,7 @@ class CodeGraph:
         """The node that holds each address, PLT entries resolved; -1 for another library or no node."""
         return _nodes_at(addresses, self.functions, self.data, self.plt)
 
-    def reachable(
-        self, roots: Int64s, first_edge: Int64s | None = None, targets: Nodes | None = None
-    ) -> Flags:
+    def reachable(self, roots: Int64s, first_edge: Int64s | None = None, targets: Nodes | None = None) -> Flags:
         """Every node that can be reached from `roots`, as one flag per node; over other edges if given."""
         first_edge = self.first_edge if first_edge is None else first_edge
         return reachable(roots, first_edge, self.targets if targets is None else targets)
@@ -96,7 +94,8 @@ def successor_positions(nodes: Int64s, first_edge: Int64s) -> Int64s:
     counts = first_edge[nodes + 1] - first_edge[nodes]
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(first_edge[nodes] - (ends - counts), counts)
+    positions: Int64s = np.arange(total) + np.repeat(first_edge[nodes] - (ends - counts), counts)
+    return positions
 
 
 def compress(sources: Int64s, targets: Int64s, count: int) -> tuple[Int64s, Nodes]:

@@ -58,9 +58,7 @@ def _run_workers(library: Path, entries: Path, parts: list[Path], advance: Advan
 
     command = [sys.executable, "-P", "-m", decode_worker.__name__, str(library), str(entries)]
     workers = [
-        subprocess.Popen(
-            [*command, str(number), str(len(parts)), str(part)], stdout=subprocess.PIPE, text=True
-        )
+        subprocess.Popen([*command, str(number), str(len(parts)), str(part)], stdout=subprocess.PIPE, text=True)
         for number, part in enumerate(parts)
     ]
     try:

@@ -114,7 +114,8 @@ def _positions(lengths: Lengths, starts: Int64s, ends: Int64s) -> Int64s:
         raise AssertionError("instruction lengths do not add up to the size of the code")
     last = np.searchsorted(packed_ends, function_ends, "left")
     counts = np.diff(np.concatenate([[-1], last]))
-    return packed_ends - lengths + np.repeat(starts - (function_ends - sizes), counts)
+    found: Int64s = packed_ends - lengths + np.repeat(starts - (function_ends - sizes), counts)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,8 @@ def _opcode_position(code: Bytes, position: Int64s) -> Int64s:
             break
         opcode[active] += 1
         active = active[_IS_PREFIX[code[opcode[active]]]]
-    return opcode + ((code[opcode] & 0xF0) == 0x40)
+    opcode += (code[opcode] & 0xF0) == 0x40
+    return opcode
 
 
 def _modrm_offset(first: Bytes, second: Bytes) -> Int64s:
@@ -227,7 +229,8 @@ def _is_padding(code: Bytes, position: Int64s, lengths: Lengths) -> Flags:
     opcode = _opcode_position(code, position)
     one, two = code[opcode], code[opcode + 1]
     zeros = (one == 0) & ((lengths == 1) | ((lengths == 2) & (two == 0)))
-    return (one == 0x90) | ((one == 0x0F) & (two == 0x1F)) | zeros
+    padding: Flags = (one == 0x90) | ((one == 0x0F) & (two == 0x1F)) | zeros
+    return padding
 
 
 def _signed32(code: Bytes, position: Int64s) -> Int64s:

@@ -89,7 +89,7 @@ def _kernels_of_anything(graph: OpGraph, scopes: frozenset[Scope]) -> tuple[int,
     tables = graph.landmarks.object_tables
     wanted = tables.keys() if Scope.ALL in scopes else scopes & tables.keys()
     starts = [kernel for key in keys for kernel in fallbacks.get(key, ())]
-    return tuple([*starts, *(node for scope in sorted(wanted) for node in tables[scope])])
+    return (*starts, *(node for scope in sorted(wanted) for node in tables[scope]))
 
 
 def _propagate(graph: OpGraph, kernels: list[tuple[int, ...]], *, follow_backward: bool) -> Matrix:

@@ -74,7 +74,18 @@ _FRAMEWORK: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
-_EXECUTOR: tuple[str, ...] = ("add.Tensor", "add_.Tensor", "bmm", "cat", "chunk", "matmul", "mm", "mul.Tensor", "sub.Tensor", "t")
+_EXECUTOR: tuple[str, ...] = (
+    "add.Tensor",
+    "add_.Tensor",
+    "bmm",
+    "cat",
+    "chunk",
+    "matmul",
+    "mm",
+    "mul.Tensor",
+    "sub.Tensor",
+    "t",
+)
 """What the TorchScript executor's passes put in place of other operators (DecomposeOps, BatchMM, CanonicalizeOps,
 RemoveListMutation in torch/csrc/jit/passes): addmm becomes mm and add, rsub becomes sub, several mm become one."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from opsieve.graph.scopes import OBJECT_CLASSES, Scope
+from opsieve.graph.scopes import OBJECT_CLASSES
 from opsieve.graph.symbols import is_kernel_wrapper, registration_call
 from opsieve.graph.walk import CodeWalker
 
-_STATIC_RUNTIME = re.compile(rb"SR(?:Native)?OperatorFunctor_([A-Za-z0-9_]+?)(?:E|C[12]|D[0-2]|4call|\d|$)")
+_STATIC_RUNTIME = re.compile(rb"^_ZN5torch3jit(\d+)(SR(?:Native)?OperatorFunctor_)")
 _BACKWARD = re.compile(rb"^_ZN5torch8autograd.*\d(?:apply|apply_with_saved)E(?:OSt6vector|R)")
 
 
@@ -32,7 +33,8 @@ class Landmarks:
     """Virtual tables of the classes that tensors of a scope are made of."""
 
     static_runtime: dict[int, str]
-    """Functions of Static Runtime's own operator table: function -> `namespace_name` as in its macro."""
+    """Entries of Static Runtime's own operator table (torch/csrc/jit/runtime/static/ops.h): function ->
+    `namespace_name`, as its macro spells the operator."""
 
 
 def read_landmarks(walker: CodeWalker) -> Landmarks:
@@ -43,7 +45,9 @@ def read_landmarks(walker: CodeWalker) -> Landmarks:
     return Landmarks(
         wrappers=tuple(number for number, name in enumerate(walker.names) if is_kernel_wrapper(name)),
         registrars=tuple(number for number, name in enumerate(walker.names) if registration_call(name)),
-        backward=tuple(number for number, name in enumerate(walker.names) if _BACKWARD.match(name)),
+        backward=tuple(
+            number for number, name in enumerate(walker.names) if b"apply" in name and _BACKWARD.match(name)
+        ),
         object_tables={
             str(scope): tuple(node for node, name in tables if any(part in name for part in classes))
             for scope, classes in OBJECT_CLASSES.items()
@@ -52,9 +56,13 @@ def read_landmarks(walker: CodeWalker) -> Landmarks:
     )
 
 
-def _static_runtime(names: list[bytes]) -> list[tuple[int, str]]:
-    found = ((number, _STATIC_RUNTIME.search(name)) for number, name in enumerate(names) if b"OperatorFunctor_" in name)
-    return [(number, match.group(1).decode()) for number, match in found if match]
+def _static_runtime(names: list[bytes]) -> Iterator[tuple[int, str]]:
+    for number, name in enumerate(names):
+        match = _STATIC_RUNTIME.match(name) if b"OperatorFunctor_" in name else None
+        # The object keeps a pointer to its lambda `fn`; all that the operator needs hangs on that.
+        end = match.start(2) + int(match.group(1)) if match else 0
+        if match and name.startswith(b"2fn", end) and b".cold" not in name:
+            yield number, name[match.end() : end].decode()
 
 
 def node_flags(nodes: tuple[int, ...] | list[int], count: int) -> np.ndarray:

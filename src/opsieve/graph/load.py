@@ -15,7 +15,14 @@ LIBRARY = "libtorch_cpu.so"
 TESTED_VERSION = "2.13.0"
 """The version whose ground truth the tests check. Any other is checked on the user's machine before it is used."""
 
-_SAME_KEYS = ("CPU", "CompositeExplicitAutogradNonFunctional", "QuantizedCPU", "SparseCPU", "Autograd", "ADInplaceOrView")
+_SAME_KEYS = (
+    "CPU",
+    "CompositeExplicitAutogradNonFunctional",
+    "QuantizedCPU",
+    "SparseCPU",
+    "Autograd",
+    "ADInplaceOrView",
+)
 
 
 def load_op_graph(install: TorchInstall, progress: Progress = SILENT, *, rebuild: bool = False) -> OpGraph:

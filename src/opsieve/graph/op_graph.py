@@ -12,9 +12,11 @@ import numpy as np
 from opsieve.code.elf import ElfFile
 from opsieve.code.graph import CodeGraph, build_code_graph
 from opsieve.errors import UnknownOperator, UnsupportedLibrary
+from opsieve.graph.interpreter import read_interpreter_operators
 from opsieve.graph.invocations import Invocations, read_invocations
 from opsieve.graph.landmarks import Landmarks, read_landmarks
 from opsieve.graph.registrations import Registration, read_registrations
+from opsieve.graph.symbols import INTERPRETER
 from opsieve.graph.walk import CodeWalker
 from opsieve.operators import OperatorName
 from opsieve.progress import SILENT, Progress
@@ -74,6 +76,10 @@ class OpGraph:
         """Kernels of backend fallbacks, which serve all operators, by dispatch key."""
         return self.registrations.get("_::*", MappingProxyType({}))
 
+    def reaches_dispatcher(self, operator: str) -> bool:
+        """False for an operator that only the TorchScript interpreter has."""
+        return INTERPRETER not in self.registrations.get(operator, {})
+
     def overloads(self, base_name: str) -> tuple[str, ...]:
         """All operators of one base name, such as `aten::add`."""
         return self._by_base.get(base_name, ())
@@ -100,17 +106,19 @@ def build_op_graph(elf: ElfFile, progress: Progress = SILENT) -> OpGraph:
     with progress.stage("reading registrations") as advance:
         walker = CodeWalker(elf, code)
         registrations, initialisers = read_registrations(walker)
-        real = [found.operator for found in registrations if not found.operator.endswith("*")]
-        invocations = read_invocations(walker, real)
+        dispatched = {found.operator for found in registrations if not found.operator.endswith("*")}
+        invocations = read_invocations(walker, dispatched)
+        dispatched.update(invocations.entries.values())
+        interpreted = read_interpreter_operators(walker, dispatched)
         advance(1)
-    _require_known_shape(elf, real, invocations)
-    operators = tuple(sorted({*real, *invocations.entries.values()}))
+    _require_known_shape(elf, dispatched, invocations)
+    operators = tuple(sorted(dispatched.union(found.operator for found in interpreted)))
     return OpGraph(
-        code, operators, tuple(registrations), tuple(initialisers), invocations, read_landmarks(walker)
+        code, operators, (*registrations, *interpreted), tuple(initialisers), invocations, read_landmarks(walker)
     )
 
 
-def _require_known_shape(elf: ElfFile, registered: list[str], invocations: Invocations) -> None:
+def _require_known_shape(elf: ElfFile, registered: set[str], invocations: Invocations) -> None:
     if not registered:
         raise UnsupportedLibrary(
             "no operator registrations were found", where=elf.path, expected="a library with TORCH_LIBRARY blocks"

@@ -21,10 +21,13 @@ from opsieve.graph.symbols import (
 )
 from opsieve.graph.walk import CodeWalker, Kind, Reference
 
+STATIC_INITIALISERS = (b"_GLOBAL__sub_I_", b"_Z41__static_initialization_and_destruction_0")
+"""The functions that construct a file's static objects: GCC makes one for each file, or splits it in two."""
+
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One registered kernel. `kernels` are function indices; none means a fallthrough (or, for a def, a schema only)."""
+    """One registered kernel. `kernels` are functions; none means a fallthrough, or for a def only a schema."""
 
     operator: str
     """`namespace::name.overload`; for a backend fallback `namespace::*`, `_::*` being every operator."""
@@ -41,7 +44,7 @@ def read_registrations(walker: CodeWalker) -> tuple[list[Registration], list[int
     initialisers: list[int] = []
     for function, name in enumerate(walker.names):
         block = initialiser_block(name)
-        if block is None and not name.startswith((b"_GLOBAL__sub_I_", b"_Z41__static_initialization_and_destruction_0")):
+        if block is None and not name.startswith(STATIC_INITIALISERS):
             continue
         found = list(_in_initialiser(walker, function, block))
         if found or block is not None:

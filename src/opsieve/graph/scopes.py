@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from opsieve.graph.symbols import CATCH_ALL
+from opsieve.graph.symbols import CATCH_ALL, INTERPRETER
 
 
 class Scope(StrEnum):
@@ -39,7 +39,13 @@ BACKENDS: Mapping[Scope, tuple[str, ...]] = {
 """The backend keys that tensors of each scope carry."""
 
 OBJECT_CLASSES: Mapping[Scope, tuple[bytes, ...]] = {
-    Scope.QUANTIZED: (b"Quantizer", b"PackedLinearWeight", b"PackedConvWeight", b"PackedEmbeddingBagWeight", b"CellParams"),
+    Scope.QUANTIZED: (
+        b"Quantizer",
+        b"PackedLinearWeight",
+        b"PackedConvWeight",
+        b"PackedEmbeddingBagWeight",
+        b"CellParams",
+    ),
     Scope.SPARSE: (b"SparseTensorImpl", b"SparseCsrTensorImpl"),
     Scope.MKLDNN: (b"OpaqueTensorImpl",),
     Scope.NESTED: (b"NestedTensorImpl",),
@@ -69,7 +75,7 @@ def selected_keys(registered: Mapping[str, object], scopes: frozenset[Scope]) ->
     """Of the keys that an operator has kernels for, those that can run in the scopes."""
     if Scope.ALL in scopes:
         return frozenset(registered)
-    keys = {CATCH_ALL, *ALWAYS, *AUTOGRAD}
+    keys = {CATCH_ALL, INTERPRETER, *ALWAYS, *AUTOGRAD}
     for scope in scopes & BACKENDS.keys():
         for backend in BACKENDS[scope]:
             keys.update(_backend_keys(backend, registered))

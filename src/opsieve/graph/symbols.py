@@ -32,6 +32,9 @@ _KEY_ALIASES = {"Autocast": "AutocastCUDA"}
 CATCH_ALL = "CatchAll"
 """The key of a kernel whose registration names none: it serves every backend that has no kernel of its own."""
 
+INTERPRETER = "Interpreter"
+"""The key, no key of the dispatcher, of operators that only the TorchScript interpreter has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -77,7 +80,7 @@ def _block(match: re.Match[bytes] | None) -> Block | None:
 
 def registration_call(name: bytes) -> str | None:
     """`impl`, `def` or `fallback` if a call of this function registers something, else None."""
-    match = _REGISTRATION_CALL.match(name)
+    match = _REGISTRATION_CALL.match(name) if b"Register" in name or b"7Library" in name else None
     if match is None:
         return None
     if match.group(2) or b"def" in match.group(1):

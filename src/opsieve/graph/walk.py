@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -45,22 +46,21 @@ class CodeWalker:
         self.names = elf.names_of(graph.functions.names)
         self._constants = elf.section(".rodata")
         self._strings: dict[int, str | None] = {}
+        # One dictionary look-up is ten times as fast as one numpy search, and there are half a million of them.
+        self._function_at = {start: number for number, start in enumerate(graph.functions.starts.tolist())}
+        self._object_starts = graph.data.starts.tolist()
 
     def references(self, function: int) -> Iterator[Reference]:
         """Everything the function refers to, in address order."""
         found = self.graph.references
         low, high = self.graph.functions.starts[function], self.graph.functions.ends[function]
         first, last = np.searchsorted(found.operand_sites, [low, high])
-        operands = [
-            (int(site), int(target), False)
-            for site, target in zip(found.operand_sites[first:last], found.operand_targets[first:last], strict=True)
-        ]
+        sites, targets = found.operand_sites[first:last].tolist(), found.operand_targets[first:last].tolist()
+        operands = [(site, target, False) for site, target in zip(sites, targets, strict=True)]
         first, last = np.searchsorted(found.branch_sites, [low, high])
-        targets = self.graph.plt.resolve(found.branch_targets[first:last])
-        branches = [
-            (int(site), int(target), True)
-            for site, target in zip(found.branch_sites[first:last], targets, strict=True)
-        ]
+        sites = found.branch_sites[first:last].tolist()
+        targets = self.graph.plt.resolve(found.branch_targets[first:last]).tolist()
+        branches = [(site, target, True) for site, target in zip(sites, targets, strict=True)]
         for _, target, is_branch in sorted(operands + branches):
             reference = self._call(target) if is_branch else self._operand(target)
             if reference is not None:
@@ -78,26 +78,25 @@ class CodeWalker:
         return self._strings[address]
 
     def _call(self, target: int) -> Reference | None:
-        function = self._function_starting_at(target)
+        function = self.function_starting_at(target)
         return None if function < 0 else Reference(Kind.CALL, function=function, name=self.names[function])
 
     def _operand(self, target: int) -> Reference | None:
         if self._constants.address <= target < self._constants.end:
             text = self.text_at(target)
             return None if text is None else Reference(Kind.STRING, text)
-        function = self._function_starting_at(target)
+        function = self.function_starting_at(target)
         if function >= 0:
             return Reference(Kind.FUNCTION, function=function, name=self.names[function])
         return self._object(target)
 
     def _object(self, target: int) -> Reference | None:
         data = self.graph.data
-        index = int(np.searchsorted(data.starts, target, "right")) - 1
+        index = bisect_right(self._object_starts, target) - 1
         if index < 0 or data.names[index] < 0:
             return None
         return Reference(Kind.OBJECT, name=self.elf.name(".strtab", int(data.names[index])))
 
-    def _function_starting_at(self, address: int) -> int:
-        starts = self.graph.functions.starts
-        index = int(np.searchsorted(starts, address, "right")) - 1
-        return index if index >= 0 and starts[index] == address else -1
+    def function_starting_at(self, address: int) -> int:
+        """The index of the function whose first byte is at `address`, -1 if there is none."""
+        return self._function_at.get(address, -1)

@@ -1,0 +1,61 @@
+"""What must stay in a library whatever is selected: all that somebody outside can reach without the dispatcher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from opsieve.code.elf import SHN_UNDEF, ElfFile, Int64s
+from opsieve.code.graph import CodeGraph
+from opsieve.errors import InvalidLibrary
+from opsieve.installed import TorchInstall, run_child
+
+_CHILD = Path(__file__).with_name("_loaded_child.py")
+_ENTRY_SECTIONS = (".init", ".fini")
+_POINTER_SECTIONS = (".preinit_array", ".init_array", ".fini_array")
+
+
+def loaded_libraries(install: TorchInstall) -> tuple[Path, ...]:
+    """The shared libraries of a process that has imported torch, those of the system among them."""
+    return tuple(Path(path) for path in run_child(install.python, _CHILD, {}, timeout=300))
+
+
+def loader_roots(elf: ElfFile, graph: CodeGraph) -> Int64s:
+    """Nodes that the dynamic loader itself runs or reads: constructors, destructors, `.init` and `.fini`."""
+    addresses = [section.address for name in _ENTRY_SECTIONS if (section := elf.find_section(name))]
+    for name in _POINTER_SECTIONS:
+        section = elf.find_section(name)
+        if section is not None:
+            addresses.extend(range(section.address, section.end, 8))
+    return _present(graph.nodes_at(np.array(addresses, np.int64)))
+
+
+def export_roots(elf: ElfFile, graph: CodeGraph, consumers: Iterable[Path]) -> Int64s:
+    """Nodes of exported symbols that another library names, whether it imports or defines the symbol.
+
+    A symbol that both define counts too: with the loader's search order the other library's calls may end up here.
+    """
+    names: set[bytes] = set()
+    for consumer in consumers:
+        names.update(_dynamic_names(consumer))
+    symbols = elf.dynamic_symbols
+    own = elf.names_of(symbols["name"].astype(np.int64), ".dynstr")
+    wanted = np.array([name in names for name in own], bool) & (symbols["shndx"] != SHN_UNDEF)
+    return _present(graph.nodes_at(symbols["value"][wanted].astype(np.int64)))
+
+
+def _dynamic_names(library: Path) -> list[bytes]:
+    try:
+        elf = ElfFile(library)
+        return elf.names_of(elf.dynamic_symbols["name"].astype(np.int64), ".dynstr")
+    except InvalidLibrary:
+        # A 32-bit library, an executable, or a file that went away: such a consumer was named by the user or loaded
+        # by the process, and must not be passed over silently.
+        raise
+
+
+def _present(nodes: Int64s) -> Int64s:
+    found: Int64s = nodes[nodes >= 0]
+    return found
