@@ -1,0 +1,64 @@
+"""Looking for the one unwinding instruction that holds an address and so ties a record to its place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opsieve.code.elf import Bytes, Int64s
+from opsieve.runtimes.wheel.library.fields import TableError, read_uleb
+
+_SET_LOCATION = 0x01
+_ULEBS = np.full(256, -1, np.int8)
+"""How many LEB128 numbers follow each opcode, -1 for one that nobody defined: DWARF 5, section 7.24, and the GNU
+extensions 0x2d to 0x2f. Their sign does not matter for their length."""
+_ULEBS[0x00:0x05] = 0
+_ULEBS[[0x0A, 0x0B, 0x0F, 0x2D]] = 0
+_ULEBS[[0x06, 0x07, 0x08, 0x0D, 0x0E, 0x10, 0x13, 0x16, 0x2E]] = 1
+_ULEBS[[0x05, 0x09, 0x0C, 0x11, 0x12, 0x14, 0x15, 0x2F]] = 2
+_ULEBS[0x40:0x80] = 0  # advance_loc
+_ULEBS[0x80:0xC0] = 1  # offset
+_ULEBS[0xC0:0x100] = 0  # restore
+
+_BYTES = np.zeros(256, np.int64)
+_BYTES[[0x02, 0x03, 0x04]] = 1, 2, 4
+"""Operand bytes of DW_CFA_advance_loc1, 2 and 4."""
+
+_BLOCK = np.zeros(256, bool)
+_BLOCK[[0x0F, 0x10, 0x16]] = True
+"""Whether an expression with its length before it follows."""
+
+
+def sets_location(contents: Bytes, starts: Int64s, ends: Int64s) -> np.ndarray:
+    """For each instruction sequence `[starts[i], ends[i])` whether it uses DW_CFA_set_loc.
+
+    No compiler emits it for position-independent code, but moving such a record would unwind wrongly without a word.
+    Sequences without a byte of that value are not read. Raises TableError for an opcode nobody defined.
+    """
+    found = np.zeros(len(starts), bool)
+    ones = np.cumsum(contents == _SET_LOCATION)
+    first = np.where(starts > 0, ones[starts - 1], 0)
+    active = np.flatnonzero((ends > starts) & (ones[ends - 1] > first))
+    place = starts[active]
+    while len(active):
+        opcode = contents[place]
+        hit = opcode == _SET_LOCATION
+        found[active[hit]] = True
+        place = _behind(contents, place, opcode)
+        more = (place < ends[active]) & ~hit
+        active, place = active[more], place[more]
+    return found
+
+
+def _behind(contents: Bytes, place: Int64s, opcode: Bytes) -> Int64s:
+    """The positions behind the instructions at `place`."""
+    numbers = _ULEBS[opcode]
+    if np.any(numbers < 0):
+        raise TableError(f"unknown unwinding instruction {int(opcode[numbers < 0][0]):#x}")
+    behind = place + 1 + _BYTES[opcode]
+    for least in (1, 2):
+        more = np.flatnonzero(numbers >= least)
+        behind[more] = read_uleb(contents, behind[more])[1]
+    block = np.flatnonzero(_BLOCK[opcode])
+    length, after = read_uleb(contents, behind[block])
+    behind[block] = after + length
+    return behind
