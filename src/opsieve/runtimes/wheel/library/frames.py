@@ -110,7 +110,7 @@ def _records(contents: Bytes) -> tuple[Int64s, Int64s]:
     """Positions and sizes of all records. A length of 0 ends the table for some readers, but not for the linker."""
     positions, sizes = [], []
     position, end = 0, len(contents)
-    data = memoryview(contents)
+    data = contents.tobytes()
     unpack = struct.Struct("<I").unpack_from
     while position + 4 <= end:
         (length,) = unpack(data, position)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opsieve.code.elf import SHN_UNDEF, Bytes, ElfFile, Int64s
+from opsieve.code.elf import SHN_UNDEF, Bytes, ElfFile, Int64s, Records
 from opsieve.code.links import R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT
+from opsieve.code.plt import PLT_SECTIONS
 from opsieve.errors import UnsupportedLibrary
-from opsieve.runtimes.wheel.library.fields import write_signed
+from opsieve.runtimes.wheel.library.fields import read_signed, write_signed
 
 THROWER = b"_ZN3c106detail14torchCheckFailEPKcS2_jS2_"
 """`c10::detail::torchCheckFail(char const*, char const*, unsigned int, char const*)` of c10/util/Exception.h."""
@@ -40,34 +41,55 @@ class PrunedError:
 
 @dataclass(frozen=True, slots=True)
 class Thrower:
-    """Where torchCheckFail is found: in a slot that the loader fills, or at an address of this library."""
+    """Where torchCheckFail is found: code that leads there, or a slot that holds its address."""
 
     address: int
-    through_slot: bool
+    is_slot: bool
 
 
 def find_thrower(elf: ElfFile) -> Thrower:
     """Look for torchCheckFail among what the library imports and defines.
 
-    A slot is preferred, even for the library's own function, so that interposition works as it did. With lazy
-    binding the slot leads to the resolver until its first use, and jumping through it is just what the PLT does.
+    An entry of the PLT is preferred, even for the library's own function, so that interposition works as it did. With
+    lazy binding its slot leads to the resolver until its first use, which needs what the entry sets up before it jumps.
     Raises UnsupportedLibrary if the library never calls it: then it has no operators either.
     """
-    symbols = elf.dynamic_symbols
     for table in (elf.plt_relocations, elf.relocations):
-        kind = table["info"] & np.uint64(0xFFFF_FFFF)
-        for row in np.flatnonzero(np.isin(kind, _SLOT_TYPES)).tolist():
-            index = int(table["info"][row] >> np.uint64(32))
-            if elf.name(".dynstr", int(symbols["name"][index])) == THROWER:
-                return Thrower(int(table["offset"][row]), through_slot=True)
-    for symbol in symbols[symbols["shndx"] != SHN_UNDEF]:
+        slot = _slot(elf, table)
+        if slot is not None:
+            entry = _plt_entry(elf, slot)
+            return Thrower(slot, is_slot=True) if entry is None else Thrower(entry, is_slot=False)
+    for symbol in elf.dynamic_symbols[elf.dynamic_symbols["shndx"] != SHN_UNDEF]:
         if elf.name(".dynstr", int(symbol["name"])) == THROWER:
-            return Thrower(int(symbol["value"]), through_slot=False)
+            return Thrower(int(symbol["value"]), is_slot=False)
     raise UnsupportedLibrary(
         "the library does not use c10::detail::torchCheckFail, so removed functions cannot raise",
         where=elf.path,
         expected="a library of PyTorch 1.9 or later",
     )
+
+
+def _slot(elf: ElfFile, relocations: Records) -> int | None:
+    """The slot that one of these relocations fills with the address of torchCheckFail."""
+    kind = relocations["info"] & np.uint64(0xFFFF_FFFF)
+    for relocation in relocations[np.isin(kind, _SLOT_TYPES)]:
+        symbol = elf.dynamic_symbols[int(relocation["info"] >> np.uint64(32))]
+        if elf.name(".dynstr", int(symbol["name"])) == THROWER:
+            return int(relocation["offset"])
+    return None
+
+
+def _plt_entry(elf: ElfFile, slot: int) -> int | None:
+    """The address of the PLT entry that jumps through `slot`."""
+    for section in filter(None, map(elf.find_section, PLT_SECTIONS)):
+        code = elf.contents(section)
+        jumps = np.flatnonzero((code[:-5] == 0xFF) & (code[1:-4] == 0x25))
+        targets = section.address + jumps + 6 + read_signed(code, jumps + 2, 4)
+        for jump in jumps[targets == slot].tolist():
+            # mold puts the number of the relocation into %r11d first, all others push it behind the jump.
+            before = code[max(jump - 6, 0) : jump].tobytes()
+            return section.address + jump - (6 if before.startswith(b"\x41\xbb") else 0)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +111,7 @@ class Stubs:
 
     def render(self, address: int, strings_address: int) -> Bytes:
         """The code of all stubs as it is to stand at `address`; stub i is `STUB_SIZE * i` behind it."""
-        jump = "ff25" if self.thrower.through_slot else "e9"
+        jump = "ff25" if self.thrower.is_slot else "e9"
         code = bytes.fromhex(f"488d3d{_D}488d35{_D}31d2488d0d{_D}{jump}{_D}").ljust(STUB_SIZE, b"\xcc")
         data = np.tile(np.frombuffer(code, np.uint8), len(self.names))
         start = address + STUB_SIZE * np.arange(len(self.names))

@@ -22,6 +22,8 @@ struct header {
     uint64_t phdr_count;
     int64_t index;              /* blocks of the name table, by address */
     uint64_t index_count;
+    int64_t symbols, strings;   /* what the library exports, to name the callers */
+    uint64_t symbol_count;
     int64_t library, advice;    /* strings: file name; what to do when no operator is known */
     int64_t state;              /* struct state, writable */
 };
@@ -63,11 +65,6 @@ struct phdr {
     uint64_t offset, vaddr, paddr, filesz, memsz, align;
 };
 
-struct dyn {
-    int64_t tag;
-    uint64_t value;
-};
-
 struct sym {
     uint32_t name;
     uint8_t info, other;
@@ -82,7 +79,7 @@ __asm__(
     ".quad 0x3176656973706f00\n" /* "\0opsiev1" */
     ".quad guard_init - guard_header\n"
     ".quad guard_fini - guard_header\n"
-    ".zero 80\n"
+    ".zero 104\n"
     ".ascii \"source " SOURCE_DIGEST "\"\n"
     ".text\n"
     /* Unwinders know the frame of a signal handler by exactly these two instructions. */
@@ -96,7 +93,7 @@ extern void guard_restore(void) __attribute__((visibility("hidden")));
 enum { SYS_write = 1, SYS_sigaction = 13, SYS_sigprocmask = 14, SYS_getpid = 39, SYS_gettid = 186 };
 enum { SYS_exit_group = 231, SYS_tgkill = 234 };
 enum { SIGILL_ = 4, SIGTRAP_ = 5, SIGBUS_ = 7, SIGSEGV_ = 11 };
-enum { PT_LOAD_ = 1, PT_DYNAMIC_ = 2, DT_STRTAB_ = 5, DT_SYMTAB_ = 6, STATUS = 86 };
+enum { PT_LOAD_ = 1, STATUS = 86 };
 #define SA_SIGINFO_ 4ul
 #define SA_RESTORER_ 0x04000000ul
 #define SA_ONSTACK_ 0x08000000ul
@@ -220,24 +217,10 @@ static int find_removed(uint64_t address, struct found *result) {
 
 /* The exported function that holds an address of kept code; local functions have no name at run time. */
 static const char *find_exported(uint64_t address) {
-    const struct phdr *phdrs = at(guard_header.phdrs);
-    const struct dyn *dynamic = 0;
-    for (uint64_t i = 0; i < guard_header.phdr_count; i++)
-        if (phdrs[i].type == PT_DYNAMIC_) dynamic = (const struct dyn *)(image() + phdrs[i].vaddr);
-    uint64_t strings = 0, symbols = 0;
-    for (; dynamic && dynamic->tag; dynamic++) {
-        if (dynamic->tag == DT_STRTAB_) strings = dynamic->value;
-        if (dynamic->tag == DT_SYMTAB_) symbols = dynamic->value;
-    }
-    /* glibc has turned both into addresses by now, other loaders leave them relative. */
-    if (strings < image()) strings += image();
-    if (symbols < image()) symbols += image();
-    /* Nothing tells how long the symbol table is, but every linker puts the string table behind it. */
-    for (uint64_t place = symbols; place + sizeof(struct sym) <= strings; place += sizeof(struct sym)) {
-        const struct sym *symbol = (const struct sym *)place;
-        if (symbol->shndx && symbol->value <= address && address < symbol->value + symbol->size)
-            return (const char *)strings + symbol->name;
-    }
+    const struct sym *symbols = at(guard_header.symbols);
+    for (uint64_t i = 0; i < guard_header.symbol_count; i++)
+        if (symbols[i].shndx && symbols[i].value <= address && address < symbols[i].value + symbols[i].size)
+            return (const char *)at(guard_header.strings) + symbols[i].name;
     return 0;
 }
 

@@ -63,6 +63,9 @@ class Header:
     phdr_count: int = 0
     index: int = 0
     index_count: int = 0
+    symbols: int = 0
+    strings: int = 0
+    symbol_count: int = 0
     library: int = 0
     advice: int = 0
     state: int = 0
