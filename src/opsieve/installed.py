@@ -50,6 +50,11 @@ def find_torch(python: Path | None = None) -> TorchInstall:
             where=python or sys.executable,
             remedy="pip install torch==2.13.0 (the CPU build), or name another interpreter with --python",
         )
+    return install_at(package, python)
+
+
+def install_at(package: Path, python: Path | None = None) -> TorchInstall:
+    """The installation whose package folder is `package`; `python` is what can import it."""
     return TorchInstall(python or Path(sys.executable), package, _version(package / "version.py"))
 
 

@@ -8,7 +8,7 @@ from opsieve.errors import GroundTruthMismatch, UnsupportedLibrary
 from opsieve.graph.cache import cache_folder, cached_op_graph
 from opsieve.graph.op_graph import OpGraph
 from opsieve.graph.truth import compare_registrations, read_truth
-from opsieve.installed import TorchInstall
+from opsieve.installed import TorchInstall, install_at
 from opsieve.progress import SILENT, Progress
 
 LIBRARY = "libtorch_cpu.so"
@@ -25,15 +25,30 @@ _SAME_KEYS = (
 )
 
 
-def load_op_graph(install: TorchInstall, progress: Progress = SILENT, *, rebuild: bool = False) -> OpGraph:
-    """The graph of an installation's `libtorch_cpu.so`.
+def library_install(library: Path, python: Path | None = None) -> TorchInstall:
+    """The PyTorch package that a library lies in. Raises UnsupportedLibrary if it lies in none: nothing could then be
+    checked."""
+    package = library.resolve().parent.parent
+    if not (package / "version.py").is_file():
+        raise UnsupportedLibrary(
+            "this library is not part of a PyTorch package",
+            where=library,
+            expected=f"a library in the folder torch/lib, such as {LIBRARY}",
+        )
+    return install_at(package, python)
+
+
+def load_op_graph(
+    install: TorchInstall, progress: Progress = SILENT, *, rebuild: bool = False, library: Path | None = None
+) -> OpGraph:
+    """The graph of an installation's `libtorch_cpu.so`, or of another of its libraries.
 
     Raises UnsupportedLibrary or, for a version that was not tested, GroundTruthMismatch when the graph disagrees with
     what that PyTorch says of itself.
     """
-    library = install.library(LIBRARY)
+    library = library or install.library(LIBRARY)
     if not library.is_file():
-        raise UnsupportedLibrary(f"this PyTorch has no {LIBRARY}", where=install.package)
+        raise UnsupportedLibrary("this PyTorch has no such library", where=library)
     graph = cached_op_graph(library, progress, rebuild=rebuild)
     if install.version.partition("+")[0] != TESTED_VERSION:
         _check_once(install, graph, progress)

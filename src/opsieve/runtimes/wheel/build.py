@@ -12,7 +12,7 @@ import numpy as np
 
 from opsieve.code.elf import ElfFile
 from opsieve.emit.selected_operators import selected_operators_yaml
-from opsieve.files import replacing_file
+from opsieve.files import refuse_existing, replacing_file
 from opsieve.graph.load import LIBRARY, load_op_graph
 from opsieve.graph.op_graph import OpGraph
 from opsieve.graph.scopes import Scope
@@ -33,6 +33,7 @@ from opsieve.select.store import selection_to_json
 
 SELECTION = "selection.json"
 SELECTED_OPERATORS = "selected_operators.yaml"
+REPORT = "report.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +98,14 @@ def keep_for(
 
 
 def build(plan: Plan, out: Path, *, force: bool = False, progress: Progress = SILENT) -> BuildReport:
-    """Write the slim runtime into `out`: `python/`, the wheel, `selection.json` and `selected_operators.yaml`.
+    """Write the slim runtime into `out`: `python/`, the wheel, and three files that describe them.
 
-    Raises OutputExists when something is there and `force` is not given.
+    `selection.json` says which operators stay and why, `selected_operators.yaml` the same for PyTorch's own tools,
+    `report.json` where the bytes are and which files were dropped for which reason. Raises OutputExists when
+    something is there and `force` is not given.
     """
+    for name in (SELECTION, SELECTED_OPERATORS, REPORT):
+        refuse_existing(out / name, force)
     with tempfile.TemporaryDirectory(prefix="opsieve-") as folder:
         libraries = slim_libraries(plan, Path(folder), progress)
         replacements = {f"torch/lib/{name}": Path(folder) / name for name in libraries}
@@ -115,6 +120,7 @@ def build(plan: Plan, out: Path, *, force: bool = False, progress: Progress = SI
         )
     _write(out / SELECTION, selection_to_json(plan.selection), force)
     _write(out / SELECTED_OPERATORS, selected_operators_yaml(plan.selection).encode(), force)
+    _write(out / REPORT, _report_json(package, libraries), force)
     return BuildReport(plan.selection, package, libraries)
 
 
@@ -145,8 +151,20 @@ def _slim_main(plan: Plan, out: Path, progress: Progress) -> SlimReport:
     return slim_library(elf, slim, out, progress=progress)
 
 
+def _report_json(package: PackageReport, libraries: Mapping[str, SlimReport]) -> bytes:
+    import msgspec
+
+    document = {
+        "version": package.version,
+        "wheel": package.wheel.name if package.wheel else None,
+        "stock_bytes": package.stock_bytes,
+        "kept_bytes": package.kept_bytes,
+        "libraries": libraries,
+        "dropped": package.dropped,
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
 def _write(path: Path, contents: bytes, force: bool) -> None:
     with replacing_file(path, force=force) as temporary:
         temporary.write_bytes(contents)
-
-
