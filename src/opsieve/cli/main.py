@@ -24,6 +24,10 @@ READER_GONE = 141
 INTERNAL_ERROR = 70
 
 
+class ReaderGone(Exception):  # noqa: N818 (no fault, and never shown)
+    """Nobody reads standard output any more."""
+
+
 class Entry(NamedTuple):
     """A subcommand that is imported only when it is called, so that `opsieve --help` stays fast."""
 
@@ -57,6 +61,13 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(entry.module).command
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand. click would end with status 1, which means a finding, when the reader is gone."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the summaries without importing anything."""
@@ -101,7 +112,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
+    except (ReaderGone, BrokenPipeError):
         # Python would fail again when it flushes standard output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE

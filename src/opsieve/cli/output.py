@@ -38,9 +38,13 @@ def console(stream: IO[str] | None = None) -> Console:
     """A rich console on `stream`, standard output by default. Text is printed as it is, without markup."""
     from rich.console import Console
 
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:  # rich would end the process with status 1
+            raise BrokenPipeError
+
     target = stream or sys.stdout
     width = None if target.isatty() else WIDTH
-    return Console(file=target, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    return Plain(file=target, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
 def print_json(value: object) -> None:
