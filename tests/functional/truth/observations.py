@@ -24,7 +24,17 @@ NEEDS = {
     "ZeroTensor": "zerotensor",
     "AutocastCPU": "autocast",
 }
-_PLAIN = {"CPU", "BackendSelect", "ADInplaceOrView", "AutogradCPU", "AutogradOther", "AutogradNestedTensor"}
+# The same for the namespaces of custom classes: weights packed for quantised kernels have virtual methods.
+CLASS_NEEDS = {"quantized": "quantized", "rnn": "quantized", "sparse": "quantized"}
+_PLAIN = {
+    "CPU",
+    "BackendSelect",
+    "ADInplaceOrView",
+    "AutogradCPU",
+    "AutogradOther",
+    "AutogradMeta",
+    "AutogradNestedTensor",
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,7 +44,8 @@ class Edge:
     parent: str
     child: str
     needs: tuple[str, ...]
-    """What the parent's call met beyond dense CPU tensors: values of NEEDS, `grad`, or a dispatch key. Sorted."""
+    """What the parent's call met beyond dense CPU tensors: a value of NEEDS or CLASS_NEEDS, `grad` (an input
+    requires grad), `backward` (the parent is the gradient of that operator), or any other dispatch key. Sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +91,17 @@ def read_records(files: Iterable[Path]) -> tuple[dict[Edge, int], dict[tuple[str
     outermost: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
     for file in files:
         for line in file.read_text().splitlines():
-            kind, operator, grad, keys, *rest = line.split("\t")
+            kind, operator, mode, keys, classes, *rest = line.split("\t")
+            needs = _needs(mode, keys, classes)
             if kind == "edge":
                 child, _adopted, count = rest
-                edges[Edge(operator, child, _needs(grad, keys))] += int(count)
+                edges[Edge(operator, child, needs)] += int(count)
             else:
-                outermost[operator, _needs(grad, keys)] += int(rest[0])
+                outermost[operator, needs] += int(rest[0])
     return dict(edges), dict(outermost)
 
 
-def _needs(grad: str, keys: str) -> tuple[str, ...]:
+def _needs(mode: str, keys: str, classes: str) -> tuple[str, ...]:
     special = {NEEDS.get(key, key) for key in keys.split(",") if key and key not in _PLAIN}
-    return tuple(sorted(special | ({"grad"} if grad == "grad" else set())))
+    special.update(CLASS_NEEDS.get(name, name) for name in classes.split(",") if name)
+    return tuple(sorted(special | ({mode} if mode != "-" else set())))

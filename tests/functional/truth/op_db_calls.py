@@ -10,11 +10,14 @@ from itertools import islice
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 Call = Callable[[], object]
 Convert = Callable[[torch.Tensor], torch.Tensor]
 LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+_CONVERTED = 12
+"""How many samples per dtype are tried in other layouts."""
+
 _FEW = 3
 """How many samples per dtype get the variants too (out=, in-place, non-contiguous, ...)."""
 
@@ -37,6 +40,20 @@ def grad(op: Any) -> Iterator[Call]:
         if op.supports_autograd and op.supports_dtype(dtype, "cpu"):
             for sample in _samples(op.sample_inputs, dtype, requires_grad=True):
                 yield from _plain(op, sample)
+
+
+def backward(op: Any) -> Iterator[Call]:
+    """The forward in grad mode and the gradients of what came out."""
+    for dtype in (torch.float32, torch.complex64):
+        if op.supports_autograd and op.supports_dtype(dtype, "cpu"):
+            for sample in islice(_samples(op.sample_inputs, dtype, requires_grad=True), _CONVERTED):
+                yield lambda s=sample: _differentiate(op(s.input, *s.args, **s.kwargs))
+
+
+def _differentiate(result: Any) -> None:
+    for output in tree_leaves(result):
+        if isinstance(output, torch.Tensor) and output.requires_grad:
+            output.backward(torch.ones_like(output), retain_graph=True)
 
 
 def sparse(op: Any) -> Iterator[Call]:
@@ -88,7 +105,7 @@ def views(op: Any) -> Iterator[Call]:
 
 
 MODES: dict[str, Callable[[Any], Iterator[Call]]] = {
-    f.__name__: f for f in (dense, grad, sparse, quantized, mkldnn, nested, views)
+    f.__name__: f for f in (dense, grad, backward, sparse, quantized, mkldnn, nested, views)
 }
 
 
@@ -145,7 +162,7 @@ def _inference(op: Any, sample: Any) -> None:
 def _converted(op: Any, conversions: list[Convert], dtypes: Iterable[torch.dtype]) -> Iterator[Call]:
     for dtype in dtypes:
         if op.supports_dtype(dtype, "cpu"):
-            for sample in islice(_samples(op.sample_inputs, dtype), 20):
+            for sample in islice(_samples(op.sample_inputs, dtype), _CONVERTED):
                 for convert in conversions:
                     yield from _converted_calls(op, sample, convert)
 

@@ -5,11 +5,12 @@
 // every Dispatcher::call and callBoxed, and lifts those limits:
 //  * the eight unobserved operators (ObservedOperators.cpp: aten::size, aten::is_leaf, ...) are made observed;
 //  * nesting is a stack per thread, so nothing depends on time stamps or names;
-//  * a thread without a stack of its own works for the thread that started the recording, inside whatever that one is in.
+//  * a pool thread works for the operator in which the thread that started the recording opened the parallel region.
 // Redispatch (kernel to next kernel of the same operator) is no dispatch of another operator and is not seen.
 //
 // Compiled with -fno-access-control, because OperatorEntry::is_observed_ is private.
 
+#include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
@@ -19,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -34,21 +36,45 @@ struct Operator {
 };
 
 struct Call {
-  const Operator* op;
-  uint64_t keys;  // c10::DispatchKeySet of the call, as the dispatcher computes it, plus the layout asked for
-  bool grad;      // an input requires grad, in grad mode
+  const Operator* op = nullptr;  // null: nothing that dispatches by name (a node of the autograd graph without a forward)
+  uint64_t keys = 0;  // c10::DispatchKeySet of the call, as the dispatcher computes it, plus the layout asked for
+  bool grad = false;  // an input requires grad, in grad mode
+  bool backward = false;  // not the call of `op`, but the gradient node that it left behind
+  std::set<std::string> classes;  // namespaces of custom classes among the inputs
+
+  auto tie() const {
+    return std::tie(op, keys, grad, backward, classes);
+  }
+  bool operator<(const Call& other) const {
+    return tie() < other.tie();
+  }
 };
 
-using CallKey = std::tuple<const Operator*, uint64_t, bool>;
+// A call that has begun and not ended. Inside at::parallel_for its thread works for the operator that opened the region.
+struct Frame {
+  Call call;
+  bool in_parallel_region;
+};
+
+struct Edge {
+  Call parent;
+  const Operator* child;
+  bool adopted;
+
+  bool operator<(const Edge& other) const {
+    return std::tie(parent, child, adopted) < std::tie(other.parent, other.child, other.adopted);
+  }
+};
 
 std::mutex mutex;
 std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<Operator>> operators;
 std::vector<std::unique_ptr<Operator>> retired;  // of schemas whose memory was used again
-std::map<std::tuple<CallKey, const Operator*, bool>, uint64_t> edges;
-std::map<CallKey, uint64_t> outermost;
+std::map<Edge, uint64_t> edges;
+std::map<Call, uint64_t> outermost;
+std::unordered_map<int64_t, Call> forward;  // by sequence number: the innermost call that could have made this node
 std::thread::id owner;
-const std::vector<Call>* owner_stack = nullptr;
-thread_local std::vector<Call> stack;
+const std::vector<Frame>* owner_stack = nullptr;
+thread_local std::vector<Frame> stack;
 at::CallbackHandle handle = 0;
 uint64_t failures = 0;  // calls that could not be recorded; torch only prints a warning when a callback throws
 
@@ -83,6 +109,7 @@ const Operator* operator_of(const c10::FunctionSchema& schema) {
 struct Inputs {
   c10::DispatchKeySet keys;
   bool requires_grad = false;
+  std::set<std::string> classes;
 
   void add(const at::Tensor& tensor) {
     if (tensor.defined()) {
@@ -98,6 +125,16 @@ struct Inputs {
       for (const c10::IValue& item : value.toListRef()) {
         add(item);
       }
+    } else if (value.isObject()) {
+      add_class(value.toObjectRef().name());
+    }
+  }
+
+  // `quantized` of `__torch__.torch.classes.quantized.LinearPackedParamsBase`
+  void add_class(const std::string& name) {
+    static const std::string prefix = "__torch__.torch.classes.";
+    if (name.compare(0, prefix.size(), prefix) == 0) {
+      classes.insert(name.substr(prefix.size(), name.find('.', prefix.size()) - prefix.size()));
     }
   }
 };
@@ -142,33 +179,65 @@ Call describe_call(const at::RecordFunction& function, const c10::FunctionSchema
   }
   auto local = c10::impl::tls_local_dispatch_key_set();
   auto keys = ((seen.keys | local.included_) - local.excluded_) | asked_for(*op, inputs);
-  return {op, keys.raw_repr(), seen.requires_grad && at::GradMode::is_enabled()};
+  return {op, keys.raw_repr(), seen.requires_grad && at::GradMode::is_enabled(), false, std::move(seen.classes)};
 }
 
-CallKey key_of(const Call& call) {
-  return {call.op, call.keys, call.grad};
-}
-
-void record(const at::RecordFunction& function, const c10::FunctionSchema& schema) {
-  Call call = describe_call(function, schema);
-  bool adopted = stack.empty() && std::this_thread::get_id() != owner;
-  const auto& parents = adopted ? *owner_stack : stack;
-  if (parents.empty()) {
-    ++outermost[key_of(call)];
-  } else {
-    ++edges[{key_of(parents.back()), call.op, adopted}];
+// An autograd node carries the sequence number of the forward call that made it.
+Call node_of(const at::RecordFunction& function) {
+  auto made_by = forward.find(function.seqNr());
+  if (made_by == forward.end()) {
+    return {};
   }
-  stack.push_back(call);
+  Call node = made_by->second;
+  node.backward = true;
+  return node;
+}
+
+// What the owner was in when it opened the parallel region that this pool thread works in; null if none.
+const Call* opener_of_region() {
+  if (std::this_thread::get_id() == owner || !at::in_parallel_region()) {
+    return nullptr;
+  }
+  const Call* opener = nullptr;
+  for (const Frame& frame : *owner_stack) {
+    if (!frame.in_parallel_region) {
+      opener = &frame.call;
+    }
+  }
+  return opener;
+}
+
+void count(const Call& call) {
+  bool adopted = stack.empty();
+  const Call* parent = adopted ? opener_of_region() : &stack.back().call;
+  if (parent == nullptr || parent->op == nullptr) {
+    ++outermost[call];
+  } else {
+    ++edges[{*parent, call.op, adopted}];
+  }
+}
+
+void record(const at::RecordFunction& function) {
+  if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+    stack.push_back({node_of(function), at::in_parallel_region()});
+    return;
+  }
+  Call call = describe_call(function, std::get<at::RecordFunction::schema_ref_t>(function.fn_).get());
+  count(call);
+  if (function.seqNr() >= 0) {
+    forward[function.seqNr()] = call;
+  }
+  stack.push_back({std::move(call), at::in_parallel_region()});
 }
 
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
-  const auto* schema = std::get_if<at::RecordFunction::schema_ref_t>(&function.fn_);
-  if (schema == nullptr) {  // a user's range, not a dispatch
+  bool dispatch = std::holds_alternative<at::RecordFunction::schema_ref_t>(function.fn_);
+  if (!dispatch && function.scope() != at::RecordScope::BACKWARD_FUNCTION) {  // a user's range
     return nullptr;
   }
   std::lock_guard<std::mutex> guard(mutex);
   try {
-    record(function, schema->get());
+    record(function);
   } catch (const std::exception&) {
     ++failures;
     return nullptr;
@@ -183,14 +252,17 @@ void on_end(const at::RecordFunction&, at::ObserverContext* context) {
   }
 }
 
-// Tab-separated: the call (operator, grad or -, dispatch keys).
-void write_call(FILE* file, const CallKey& call) {
-  std::string keys;
-  for (c10::DispatchKey key : c10::DispatchKeySet(c10::DispatchKeySet::RAW, std::get<1>(call))) {
-    keys += keys.empty() ? "" : ",";
-    keys += c10::toString(key);
+// Tab-separated: operator, `backward` or `grad` or -, dispatch keys, namespaces of custom classes.
+void write_call(FILE* file, const Call& call) {
+  std::string keys, classes;
+  for (c10::DispatchKey key : c10::DispatchKeySet(c10::DispatchKeySet::RAW, call.keys)) {
+    keys += (keys.empty() ? "" : ",") + std::string(c10::toString(key));
   }
-  std::fprintf(file, "%s\t%s\t%s", std::get<0>(call)->name.c_str(), std::get<2>(call) ? "grad" : "-", keys.c_str());
+  for (const std::string& name : call.classes) {
+    classes += (classes.empty() ? "" : ",") + name;
+  }
+  const char* mode = call.backward ? "backward" : call.grad ? "grad" : "-";
+  std::fprintf(file, "%s\t%s\t%s\t%s", call.op->name.c_str(), mode, keys.c_str(), classes.c_str());
 }
 
 }  // namespace
@@ -202,7 +274,7 @@ extern "C" void recorder_start() {
   owner = std::this_thread::get_id();
   owner_stack = &stack;
   handle = at::addGlobalCallback(
-      at::RecordFunctionCallback(on_start, on_end).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+      at::RecordFunctionCallback(on_start, on_end).needsInputs(true).scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
 }
 
 extern "C" void recorder_stop() {
@@ -219,8 +291,8 @@ extern "C" long recorder_flush(const char* path) {
   std::lock_guard<std::mutex> guard(mutex);
   for (const auto& [edge, count] : edges) {
     std::fputs("edge\t", file);
-    write_call(file, std::get<0>(edge));
-    std::fprintf(file, "\t%s\t%s\t%llu\n", std::get<1>(edge)->name.c_str(), std::get<2>(edge) ? "adopted" : "-",
+    write_call(file, edge.parent);
+    std::fprintf(file, "\t%s\t%s\t%llu\n", edge.child->name.c_str(), edge.adopted ? "adopted" : "-",
                  static_cast<unsigned long long>(count));
   }
   for (const auto& [call, count] : outermost) {
@@ -230,5 +302,6 @@ extern "C" long recorder_flush(const char* path) {
   }
   edges.clear();
   outermost.clear();
+  forward.clear();
   return std::fclose(file) == 0 ? static_cast<long>(failures) : -1;
 }

@@ -12,8 +12,9 @@ import json
 import os
 import signal
 import sys
+import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import torch
 from tests.functional.truth.recorder import Recorder
 from tests.functional.truth.targets import Target, targets_of
 
-SECONDS_PER_TARGET = 120
+SECONDS_PER_TARGET = 30
 
 
 def main() -> None:
@@ -31,12 +32,12 @@ def main() -> None:
     answer_to = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     warnings.filterwarnings("ignore")
-    torch.set_grad_enabled(request["mode"] == "grad")
+    torch.set_grad_enabled(request["mode"] in ("grad", "backward"))
     recorder = Recorder(Path(request["recorder"]))
     targets, folder, count = targets_of(request["mode"]), Path(request["folder"]), request["workers"]
     shares = [targets[n::count] for n in range(count)]
     workers = [_fork(_supervise, share, recorder, folder / str(n)) for n, share in enumerate(shares)]
-    statuses = [os.waitpid(worker, 0)[1] for worker in workers]
+    statuses = [_wait(worker) for worker in workers]
     if any(statuses):
         raise SystemExit(f"a supervisor ended with status {statuses}")
     with answer_to:
@@ -50,24 +51,33 @@ def _fork(function: Any, *arguments: Any) -> int:
         try:
             function(*arguments)
             status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
+            sys.stderr.flush()
             os._exit(status)
     return child
 
 
 def _supervise(targets: Sequence[Target], recorder: Recorder, stem: Path) -> None:
-    """Run all targets in one process; when it dies, note the one it was at and go on behind it."""
+    """Run all targets in one process; when it dies, see what the one it was at still shows, and go on behind it."""
     log = stem.with_suffix(".log")
     log.touch()
     while (done := len(log.read_text().splitlines())) < len(targets):
-        status = os.waitpid(_fork(_work, targets[done:], recorder, stem), 0)[1]
+        status = _wait(_fork(_work, targets[done:], recorder, stem))
         if status != 0:
-            done = len(log.read_text().splitlines())
-            _note(log, {"target": targets[done].name, "calls": 0, "raised": 0, "crash": status})
+            crashed = targets[len(log.read_text().splitlines())]
+            if status != signal.SIGALRM:
+                _wait(_fork(_until_it_crashes, crashed, recorder, stem))
+            _note(log, {"target": crashed.name, "calls": 0, "raised": 0, "crash": status})
+
+
+def _wait(child: int) -> int:
+    return os.waitpid(child, 0)[1]
 
 
 def _work(targets: Sequence[Target], recorder: Recorder, stem: Path) -> None:
-    recorder.start()
+    _set_up(recorder, stem)
     for target in targets:
         signal.alarm(SECONDS_PER_TARGET)  # ends the process: one crash more
         report = _run(target)
@@ -75,7 +85,19 @@ def _work(targets: Sequence[Target], recorder: Recorder, stem: Path) -> None:
         _note(stem.with_suffix(".log"), report)
 
 
-def _run(target: Target) -> dict[str, Any]:
+def _until_it_crashes(target: Target, recorder: Recorder, stem: Path) -> None:
+    _set_up(recorder, stem)
+    signal.alarm(SECONDS_PER_TARGET)
+    _run(target, after_each=lambda: recorder.flush(stem.with_suffix(".tsv")))
+
+
+def _set_up(recorder: Recorder, stem: Path) -> None:
+    os.chdir(stem.parent)  # some operators make files
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # megabytes of warnings; what matters is in the log
+    recorder.start()
+
+
+def _run(target: Target, after_each: Callable[[], None] = lambda: None) -> dict[str, Any]:
     torch.manual_seed(0)
     calls = raised = 0
     for call in target.calls():
@@ -84,6 +106,7 @@ def _run(target: Target) -> dict[str, Any]:
             call()
         except Exception:  # most conversions are refused by most operators
             raised += 1
+        after_each()
     return {"target": target.name, "calls": calls, "raised": raised, "crash": 0}
 
 

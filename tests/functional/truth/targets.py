@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from tests.functional.truth import op_db_calls
+from tests.functional.truth import op_db_calls, quantized_calls, schema_calls
 
 Call = Callable[[], object]
 
@@ -21,6 +21,15 @@ class Target:
 
 def targets_of(mode: str) -> list[Target]:
     """The targets of a mode, in a fixed order."""
+    if mode == "schemas":
+        return [Target(name, partial(schema_calls.from_schema, name)) for name in schema_calls.operator_names()]
+    if mode == "quantized":
+        modules = [Target(f.__name__, f) for f in quantized_calls.GROUPS]
+        return [*modules, *_op_db(mode)]
+    return _op_db(mode)
+
+
+def _op_db(mode: str) -> list[Target]:
     from torch.testing._internal.common_methods_invocations import op_db
 
     make = op_db_calls.MODES[mode]
