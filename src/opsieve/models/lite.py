@@ -25,12 +25,13 @@ _CALLS = ("OP", "OPN")
 def read_lite(archive: ModelArchive) -> ModelNeeds:
     """The operators of every function in the bytecode. Raises InvalidModel when it is not as described above."""
     where = f"{archive.path}: {BYTECODE}"
-    content = read_pickle(archive.read(BYTECODE), where)
-    version, *functions = _sequence(content, "a top level", where, at_least=1)
+    bytecode = archive.read(BYTECODE)
+    version, *functions = _sequence(read_pickle(bytecode, where), "a top level", where, at_least=1)
     check_version(version, where)
     needs = NeedsCollector(archive.path, file_version=archive.file_version())
     for function in functions:
         add_function(needs, _function(function, where), where, BYTECODE)
+    needs.custom_classes.update(pickled_custom_classes(bytecode))  # as constants
     if "data.pkl" in archive:
         needs.custom_classes.update(pickled_custom_classes(archive.read("data.pkl")))
     return needs.needs("lite", archive.fingerprint())
