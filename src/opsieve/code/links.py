@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opsieve.code.elf import SHN_UNDEF, ElfFile, Int64s
-from opsieve.errors import UnsupportedLibrary
+from opsieve.errors import InvalidLibrary, UnsupportedLibrary
 
 # System V ABI, AMD64 supplement, table 4.9.
 R_X86_64_NONE = 0
@@ -34,7 +34,8 @@ class Links:
 
 
 def read_links(elf: ElfFile) -> Links:
-    """All pointers that relocations create. Raises UnsupportedLibrary for a relocation we do not know."""
+    """All pointers that relocations create. Raises UnsupportedLibrary for a relocation we do not know,
+    InvalidLibrary for one that names no symbol."""
     records = np.concatenate([elf.relocations, elf.plt_relocations])
     kind = (records["info"] & np.uint64(0xFFFFFFFF)).astype(np.int64)
     unknown = np.setdiff1d(kind, (*_BY_SYMBOL, *_BY_ADDEND, *_NO_POINTER))
@@ -43,7 +44,10 @@ def read_links(elf: ElfFile) -> Links:
             f"relocations of type {unknown[0]} are not understood, so pointers could be missed",
             where=elf.path,
         )
-    definition = elf.dynamic_symbols[(records["info"] >> np.uint64(32)).astype(np.int64)]
+    symbol = (records["info"] >> np.uint64(32)).astype(np.int64)
+    if np.any(symbol >= len(elf.dynamic_symbols)):
+        raise InvalidLibrary("a relocation names a symbol that is not there", where=elf.path)
+    definition = elf.dynamic_symbols[symbol]
     addend = records["addend"].astype(np.int64)
     value = definition["value"].astype(np.int64)
     # GLOB_DAT and JUMP_SLOT ignore the addend.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -32,8 +32,8 @@ class Sample:
     """A compiled sample: the library, and the driver that is linked against it."""
 
     folder: Path
-    graph: CodeGraph
-    names: list[bytes]
+    graph: CodeGraph = field(repr=False)
+    names: list[bytes] = field(repr=False)
 
     @property
     def library(self) -> Path:

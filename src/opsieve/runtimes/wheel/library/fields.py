@@ -63,10 +63,13 @@ def _read_leb(data: Bytes, positions: Int64s) -> tuple[Int64s, Int64s, Bytes]:
 
 def gather(data: Bytes, starts: Int64s, sizes: Int64s) -> tuple[Bytes, Int64s]:
     """The pieces `[start, start + size)` one behind the other, and the offset of each in the result."""
+    outside = (starts < 0) | (sizes < 0) | (sizes > len(data)) | (starts > len(data) - sizes)
+    if np.any(outside):
+        raise TableError(f"what stands at offset {int(starts[outside][0]):#x} reaches behind the table")
     offsets = np.cumsum(sizes) - sizes
     total = int(sizes.sum())
     index = np.repeat(starts - offsets, sizes) + np.arange(total)
-    return _checked(data, index, 1), offsets
+    return data[index], offsets
 
 
 def _columns(data: Bytes, positions: Int64s, size: int) -> Bytes:

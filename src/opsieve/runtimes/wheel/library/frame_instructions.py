@@ -8,6 +8,9 @@ from opsieve.code.elf import Bytes, Int64s
 from opsieve.runtimes.wheel.library.fields import TableError, read_uleb
 
 _SET_LOCATION = 0x01
+_LONGEST_SEQUENCE = 100_000
+"""Instructions of one record; those of libtorch_cpu.so have at most a few hundred."""
+
 _ULEBS = np.full(256, -1, np.int8)
 """How many LEB128 numbers follow each opcode, -1 for one that nobody defined: DWARF 5, section 7.24, and the GNU
 extensions 0x2d to 0x2f. Their sign does not matter for their length."""
@@ -39,14 +42,16 @@ def sets_location(contents: Bytes, starts: Int64s, ends: Int64s) -> np.ndarray:
     first = np.where(starts > 0, ones[starts - 1], 0)
     active = np.flatnonzero((ends > starts) & (ones[ends - 1] > first))
     place = starts[active]
-    while len(active):
+    for _ in range(_LONGEST_SEQUENCE):
+        if not len(active):
+            return found
         opcode = contents[place]
         hit = opcode == _SET_LOCATION
         found[active[hit]] = True
         place = _behind(contents, place, opcode)
         more = (place < ends[active]) & ~hit
         active, place = active[more], place[more]
-    return found
+    raise TableError(f"an unwinding record has more than {_LONGEST_SEQUENCE} instructions")
 
 
 def _behind(contents: Bytes, place: Int64s, opcode: Bytes) -> Int64s:

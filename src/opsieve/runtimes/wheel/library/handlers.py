@@ -22,8 +22,8 @@ _TYPE_POINTERS = (0x1B, 0x9B)
 """Four bytes that count from their own place; 0x9B points at a slot that holds the address of the type."""
 
 TYPE_POINTER_SIZE = 4
-_LONGEST_CHAIN = 100_000
-"""Actions of one call site; a longer chain of handlers can only be a cycle."""
+_LONGEST_CHAIN = 10_000
+"""Actions of one call site, or types of one specification; a longer chain can only be a cycle."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +60,8 @@ def read_handlers(contents: Bytes, starts: Int64s) -> Handlers:
     counts = np.zeros(len(starts), np.int64)
     chosen = np.flatnonzero(movable & typed)
     counts[chosen] = _type_counts(contents, behind[chosen] + 1, table[chosen])
+    if np.any(counts > len(contents)):
+        raise TableError(f"an action names type {int(counts.max())}")
     outside = (table > ends) | ((table >= 0) & (table - counts * TYPE_POINTER_SIZE < starts))
     if np.any(outside):
         raise TableError(f"the type table of the handlers at offset {int(starts[outside][0]):#x} has no place")
@@ -104,7 +106,10 @@ def _actions(contents: Bytes, sites: Int64s, sizes: Int64s) -> tuple[Int64s, Int
 def _count_specifications(contents: Bytes, tables: Int64s, counts: Int64s, entry: Int64s, index: Int64s) -> None:
     """A negative index names a list of types behind the type table: `throw(A, B)` of C++98, ended by 0."""
     place = tables[entry] - index - 1
-    while len(entry):
+    for _ in range(_LONGEST_CHAIN):
+        if not len(entry):
+            return
         kind, place = read_uleb(contents, place)
         np.maximum.at(counts, entry, kind)
         entry, place = entry[kind > 0], place[kind > 0]
+    raise TableError("an exception specification does not end")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from opsieve.code.elf import HEADER, PROGRAM_HEADER, Bytes, ElfFile, Int64s
+from opsieve.errors import InvalidLibrary
 from opsieve.runtimes.wheel.library.ranges import Flags, Ranges
 from opsieve.runtimes.wheel.library.segments import Layout, Segment, header_records
 
@@ -16,6 +17,7 @@ class Image:
 
     def __init__(self, elf: ElfFile, layout: Layout) -> None:
         self.data: Bytes = np.zeros(layout.file_size, np.uint8)
+        self._path = elf.path
         self._loads: Sequence[Segment] = layout.loads
         self._starts = np.array([load.address for load in self._loads], np.int64)
         self._ends = np.array([load.end for load in self._loads], np.int64)
@@ -34,10 +36,13 @@ class Image:
         return (index >= 0) & (addresses + size <= self._ends[index])
 
     def positions(self, addresses: Int64s, size: int = 1) -> Int64s:
-        """The offsets in the file of `size` bytes from each address. Raises KeyError if the file lacks one."""
+        """The offsets in the file of `size` bytes from each address. Raises InvalidLibrary if the file lacks one."""
         lacking = ~self.holds(addresses, size)
         if np.any(lacking):
-            raise KeyError(f"address {int(addresses[lacking][0]):#x} is not in the slim library")
+            raise InvalidLibrary(
+                f"what should stand at address {int(addresses[lacking][0]):#x} is in no loaded segment",
+                where=self._path,
+            )
         index = np.searchsorted(self._starts, addresses, "right") - 1
         return self._offsets[index] + addresses - self._starts[index]
 

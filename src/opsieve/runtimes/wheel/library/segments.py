@@ -21,6 +21,9 @@ PF_X, PF_W, PF_R = 1, 2, 4
 PAGE = 4096
 """Bytes; the page of x86-64, the unit in which the loader maps a file."""
 
+_END_OF_ADDRESSES = 1 << 31
+"""Code reaches its own library by distances of 32 bits, and so do the unwinding tables."""
+
 MOST_HEADERS = 60_000
 """Linux maps at most 65,530 areas in one process (vm.max_map_count), and every hole is one too, so far fewer are wise;
 the field e_phnum itself ends at 65,534."""
@@ -51,6 +54,9 @@ def read_segments(elf: ElfFile) -> tuple[Segment, ...]:
         for header in elf.segments
     )
     loads = [segment for segment in segments if segment.type == PT_LOAD]
+    ends = [segment.address + segment.memory_size for segment in segments]
+    if max([0, *ends, *(section.end for section in elf.sections if section.loaded)]) >= _END_OF_ADDRESSES:
+        raise UnsupportedLibrary("the library is larger than 2 GB", where=elf.path)
     for before, after in pairwise(loads):
         if page_up(before.address + before.memory_size) > page_down(after.address):
             raise UnsupportedLibrary("two segments share a page, or are out of order", where=elf.path)
@@ -127,7 +133,8 @@ def lay_out(
         offset = cursor + (segment.address - cursor) % PAGE
         # The loader asks for offset and address to agree in their alignment; what wants more than a page gets it
         # from the first segment, by which the loader aligns the whole library.
-        alignment = segment.alignment if (offset - segment.address) % segment.alignment == 0 else PAGE
+        fits = segment.alignment > 0 and (offset - segment.address) % segment.alignment == 0
+        alignment = segment.alignment if fits else PAGE
         loads.append(replace(segment, offset=offset, alignment=alignment))
         cursor = offset + segment.file_size
     head = [segment for segment in old if segment.type == PT_PHDR and table_address is None]

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from opsieve.code.elf import EM_X86_64, PROGRAM_HEADER, PT_LOAD, ElfFile
 from opsieve.code.references import References
-from opsieve.errors import UnsupportedLibrary
+from opsieve.errors import InvalidLibrary, UnsupportedLibrary
 from opsieve.files import replacing_file
 from opsieve.progress import SILENT, Progress
 from opsieve.runtimes.wheel.library.additions import Additions
+from opsieve.runtimes.wheel.library.dynamic import DT_RELR, read_dynamic
 from opsieve.runtimes.wheel.library.frames import read_frames
 from opsieve.runtimes.wheel.library.guard.install import Guard, make_guard
 from opsieve.runtimes.wheel.library.guard.table import STATE_SIZE, RemovedFunctions
@@ -78,7 +79,12 @@ def slim_library(
             expected="x86-64 (62)",
         )
     with progress.stage(f"slimming {elf.path.name}") as advance:
-        image, report = _strip(elf) if plan.code is None else _slim(elf, plan, plan.code)
+        try:
+            image, report = _strip(elf) if plan.code is None else _slim(elf, plan, plan.code)
+        except OverflowError as error:
+            raise InvalidLibrary(
+                f"an address is out of reach: {error}", where=elf.path, expected="all addresses below 2 GB"
+            ) from error
         with replacing_file(out, force=force) as temporary:
             image.data.tofile(temporary)
         out.chmod(elf.path.stat().st_mode & 0o777)
@@ -96,6 +102,7 @@ def _strip(elf: ElfFile) -> tuple[Image, SlimReport]:
 
 
 def _slim(elf: ElfFile, plan: SlimPlan, code: KeptCode) -> tuple[Image, SlimReport]:
+    _refuse_packed_relocations(elf)
     segments = read_segments(elf)
     frames = read_frames(elf)
     unwind = None if frames is None else copy_unwind_tables(elf, frames, code.frames(frames))
@@ -118,6 +125,15 @@ def _slim(elf: ElfFile, plan: SlimPlan, code: KeptCode) -> tuple[Image, SlimRepo
     redirected = None if stubs is None else _raise_errors(elf, image, plan, code, stubs, additions)
     records = (0, 0) if unwind is None else (len(unwind.frames), len(unwind.kept))
     return image, _report(elf, image, layout, needed, additions.sizes(), records, redirected)
+
+
+def _refuse_packed_relocations(elf: ElfFile) -> None:
+    if read_dynamic(elf).value(DT_RELR):
+        raise UnsupportedLibrary(
+            "the library has packed relocations (DT_RELR), whose pointers are not read",
+            where=elf.path,
+            remedy="keep this library as it is",
+        )
 
 
 def _reserve(

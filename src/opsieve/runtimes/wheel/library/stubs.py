@@ -88,7 +88,7 @@ def _plt_entry(elf: ElfFile, slot: int) -> int | None:
         for jump in jumps[targets == slot].tolist():
             # mold puts the number of the relocation into %r11d first, all others push it behind the jump.
             before = code[max(jump - 6, 0) : jump].tobytes()
-            return section.address + jump - (6 if before.startswith(b"\x41\xbb") else 0)
+            return int(section.address + jump - (6 if before.startswith(b"\x41\xbb") else 0))
     return None
 
 

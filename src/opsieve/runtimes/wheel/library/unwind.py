@@ -13,7 +13,7 @@ import numpy as np
 
 from opsieve.code.elf import Bytes, ElfFile, Int64s
 from opsieve.errors import InvalidLibrary, UnsupportedLibrary
-from opsieve.runtimes.wheel.library.fields import TableError, gather, read_signed, write_signed
+from opsieve.runtimes.wheel.library.fields import TableError, gather, read_signed, read_uleb, write_signed
 from opsieve.runtimes.wheel.library.frame_instructions import sets_location
 from opsieve.runtimes.wheel.library.frames import FrameTable
 from opsieve.runtimes.wheel.library.handlers import TYPE_POINTER_SIZE, Handlers, read_handlers
@@ -204,6 +204,8 @@ def _refuse_fixed(elf: ElfFile, frames: FrameTable, kept: Flags) -> None:
     fields = np.array([cie.augmented for cie in frames.cies], bool)[frames.cie][kept]
     ends = (frames.positions + frames.sizes)[kept]
     starts[fields] = _behind_augmentation(frames.contents, starts[fields])
+    if np.any(starts > ends):
+        raise TableError("a record is too short for what it holds")
     if np.any(fixed := sets_location(frames.contents, starts, ends)):
         raise UnsupportedLibrary(
             "an unwinding record uses DW_CFA_set_loc and cannot be moved",
@@ -213,7 +215,5 @@ def _refuse_fixed(elf: ElfFile, frames: FrameTable, kept: Flags) -> None:
 
 
 def _behind_augmentation(contents: Bytes, places: Int64s) -> Int64s:
-    from opsieve.runtimes.wheel.library.fields import read_uleb
-
     length, behind = read_uleb(contents, places)
     return behind + length
