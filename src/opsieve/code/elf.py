@@ -68,12 +68,15 @@ SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
 RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
+DYNAMIC = np.dtype([("tag", "<i8"), ("value", "<u8")])
 
 ET_DYN = 3
 EM_X86_64 = 62
 EM_AARCH64 = 183
 PT_LOAD = 1
 PT_DYNAMIC = 2
+DT_NULL = 0
+DT_NEEDED = 1
 SHT_NOBITS = 8
 SHF_ALLOC = 2
 SHF_EXECINSTR = 4
@@ -81,6 +84,14 @@ STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_GNU_IFUNC = 0, 1, 2, 10
 SHN_UNDEF = 0
 MAX_SECTIONS = 65_279  # SHN_LORESERVE - 1; more need extended numbering, which no PyTorch library uses
 MAX_NAME = 1 << 20
+MAX_ADDRESS = 1 << 47
+"""Behind the last address of a process (x86-64 and AArch64 with 48-bit virtual addresses)."""
+
+MAX_BUILD_ID = 64
+"""Bytes; linkers write 8 to 32. It becomes the name of a file."""
+
+_SHARED_NAMES = 8
+"""Symbols with a common tail may share it in a string table: how much longer all names may be than the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +131,7 @@ class ElfFile:
         self._map = _map_file(path)
         self.bytes: Bytes = np.frombuffer(self._map, np.uint8)
         self.header = self._header()
-        self.segments: Records = self._table("phoff", "phnum", "phentsize", PROGRAM_HEADER)
+        self.segments = self._segments()
         self.sections = self._sections()
         self._by_name = {section.name: section for section in self.sections}
 
@@ -180,8 +191,17 @@ class ElfFile:
 
     def names_of(self, offsets: Int64s, string_table: str = ".strtab") -> list[bytes]:
         """The strings at many offsets of a string table; empty for an offset of -1."""
-        table = self.contents(self.section(string_table)).tobytes()
-        return [table[at : table.index(b"\0", at)] if at >= 0 else b"" for at in offsets.tolist()]
+        section = self.section(string_table)
+        table = self.contents(section)
+        zeros = np.flatnonzero(table == 0)
+        index = np.searchsorted(zeros, offsets)
+        if len(index) and index.max() >= len(zeros):
+            raise InvalidLibrary("a name has no end", where=f"{self.path}, offset {section.offset:#x}")
+        ends = np.where(offsets >= 0, zeros[index], offsets)
+        if (ends - offsets).sum() > _SHARED_NAMES * len(table):
+            raise InvalidLibrary("the names are longer than their table", where=f"{self.path}, section {string_table}")
+        raw = table.tobytes()
+        return [raw[at:end] if at >= 0 else b"" for at, end in zip(offsets.tolist(), ends.tolist(), strict=True)]
 
     def text_at(self, address: int) -> bytes | None:
         """The C string that the memory image holds at `address`; None outside the file or unterminated."""
@@ -203,15 +223,25 @@ class ElfFile:
     def build_id(self) -> str | None:
         """The linker's build id in hexadecimal, None when the library has none."""
         section = self._by_name.get(".note.gnu.build-id")
-        if section is None or section.size < 16:
+        note = b"" if section is None else self.contents(section)[: 16 + MAX_BUILD_ID].tobytes()
+        # Name size 4, size of the id, type 3 (NT_GNU_BUILD_ID), name.
+        if note[:4] != b"\4\0\0\0" or note[8:16] != b"\3\0\0\0GNU\0":
             return None
-        note = self.contents(section)
-        name_size, length = (int(x) for x in note[:8].view("<u4"))
-        start = 12 + (name_size + 3) // 4 * 4
-        return bytes(note[start : start + length]).hex() or None
+        length = int.from_bytes(note[4:8], "little")
+        return note[16 : 16 + length].hex() if 0 < length <= len(note) - 16 else None
+
+    @cached_property
+    def needed(self) -> tuple[str, ...]:
+        """The names of the libraries that this one needs (DT_NEEDED)."""
+        entries = self.records(".dynamic", DYNAMIC)
+        end = np.flatnonzero(entries["tag"] == DT_NULL)
+        entries = entries[: end[0]] if len(end) else entries
+        offsets = entries["value"][entries["tag"] == DT_NEEDED].tolist()
+        return tuple(self.name(".dynstr", offset).decode("utf-8", "replace") for offset in offsets)
 
     def _c_string(self, offset: int, end: int) -> bytes:
-        stop = self._map.find(b"\0", offset, min(end, offset + MAX_NAME))
+        inside = offset < len(self._map)
+        stop = self._map.find(b"\0", offset, min(end, offset + MAX_NAME)) if inside else -1
         if stop < 0:
             raise InvalidLibrary("a name has no end", where=f"{self.path}, offset {offset:#x}")
         return self._map[offset:stop]
@@ -243,6 +273,23 @@ class ElfFile:
             )
         return self.bytes[offset:end].view(layout)
 
+    def _segments(self) -> Records:
+        headers = self._table("phoff", "phnum", "phentsize", PROGRAM_HEADER)
+        for number, header in enumerate(headers):
+            end, address = int(header["offset"]) + int(header["filesz"]), int(header["vaddr"])
+            if header["type"] == PT_LOAD and (
+                end > len(self.bytes)
+                or address + int(header["memsz"]) > MAX_ADDRESS
+                or header["filesz"] > header["memsz"]
+            ):
+                raise InvalidLibrary(
+                    f"segment {number} does not lie in the file, or at no address that a process has",
+                    where=f"{self.path}, offset {int(header['offset']):#x}",
+                    expected=f"at most {len(self.bytes)} bytes",
+                    remedy="the file may be truncated; install the package again",
+                )
+        return headers
+
     def _sections(self) -> tuple[Section, ...]:
         headers = self._table("shoff", "shnum", "shentsize", SECTION_HEADER)
         if not len(headers):
@@ -262,6 +309,10 @@ class ElfFile:
                 expected=f"at most {len(self.bytes)} bytes",
                 remedy="the file may be truncated; install the package again",
             )
+        if int(header["addr"]) + size > MAX_ADDRESS:
+            raise InvalidLibrary(f"section {index} lies at no address that a process has", where=self.path)
+        if header["type"] == SHT_NOBITS and header["flags"] & SHF_EXECINSTR:
+            raise InvalidLibrary(f"section {index} holds code without its contents", where=self.path)
         start = int(names["offset"])
         name = self._c_string(start + int(header["name"]), start + int(names["size"]))
         return Section(

@@ -1,0 +1,72 @@
+"""Compiles the small libraries that the tests analyse, each once per session."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from opsieve.code.elf import ElfFile
+from opsieve.code.graph import CodeGraph
+
+LINKERS = ("bfd", "gold", "lld")
+
+
+@dataclass
+class Compiler:
+    """Makes shared libraries in a folder; the same call twice gives the same file."""
+
+    folder: Path
+    _made: dict[object, Path] = field(default_factory=dict)
+
+    def library(self, *sources: Path | str, flags: Sequence[str] = (), linker: str = "bfd") -> Path:
+        """Compile and link files, or C++ text, with the compiler's default level of optimisation and `flags`."""
+        key = (sources, tuple(flags), linker)
+        if key not in self._made:
+            if shutil.which(f"ld.{linker}") is None:
+                pytest.skip(f"the linker ld.{linker} is not installed")
+            self._made[key] = self._link(self.folder / str(len(self._made)), sources, flags, linker)
+        return self._made[key]
+
+    def _link(self, folder: Path, sources: Sequence[Path | str], flags: Sequence[str], linker: str) -> Path:
+        folder.mkdir()
+        files = [source if isinstance(source, Path) else _written(folder, source) for source in sources]
+        out = folder / "library.so"
+        common = ["-std=c++20", "-fPIC", "-shared", "-Wl,--build-id=sha1", f"-fuse-ld={linker}"]
+        subprocess.run(["g++", *common, *files, *flags, "-o", out], check=True)
+        return out
+
+
+def _written(folder: Path, source: str) -> Path:
+    path = folder / f"{sum(1 for _ in folder.iterdir())}.cpp"
+    path.write_text(source)
+    return path
+
+
+@dataclass(frozen=True)
+class Names:
+    """Finds the functions and objects of a code graph by name."""
+
+    elf: ElfFile
+    graph: CodeGraph
+
+    def all(self) -> list[str]:
+        """The name of each node, empty for one without a symbol."""
+        offsets = [*self.graph.functions.names.tolist(), *self.graph.data.names.tolist()]
+        return [self.elf.name(".strtab", offset).decode() if offset >= 0 else "" for offset in offsets]
+
+    def node(self, name: str) -> int:
+        """The node with this very name."""
+        return self.all().index(name)
+
+    def reachable(self, *names: str) -> set[str]:
+        """The names of all nodes that can be reached from some, themselves among them."""
+        import numpy as np
+
+        everything = self.all()
+        seen = self.graph.reachable(np.array([everything.index(name) for name in names]))
+        return {name for name, flag in zip(everything, seen.tolist(), strict=True) if flag and name}
