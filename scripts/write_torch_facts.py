@@ -80,7 +80,7 @@ def _called(block: torch._C.Graph | torch._C.Block) -> Iterator[str]:
 
 
 def _name(schema: torch._C.FunctionSchema) -> str:
-    return schema.name + ("." + schema.overload_name if schema.overload_name else "")
+    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else str(schema.name)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,106 @@
+"""What `opsieve build` makes of PyTorch for four models: sizes before and after, operators, seconds.
+
+    python -m benchmarks.build_sizes [--verify]
+
+Sizes are counted on the files themselves, not taken from what the build reports: the installed package by its RECORD,
+the slim one by walking its folder, both without bytecode caches.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.models import Sample, write_samples
+from benchmarks.report import OPSIEVE, empty_cache, parser, report, timed
+from opsieve.graph.load import LIBRARY
+from opsieve.installed import TorchInstall, find_torch
+from opsieve.runtimes.wheel.installed_files import installed_files
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One build; sizes in bytes."""
+
+    model: str
+    operators: int
+    library_before: int
+    library_after: int
+    package_before: int
+    package_after: int
+    wheel: int
+    cold_seconds: float
+    cached_seconds: float
+    variations: int
+    """How many variations `opsieve verify` found identical; 0 when it was not asked."""
+
+
+def main() -> None:
+    """Measure and report."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--verify", action="store_true", help="also compare the answers (a minute a model)")
+    options = arguments.parse_args()
+    install = find_torch()
+    with tempfile.TemporaryDirectory(prefix="opsieve-sizes-") as folder:
+        samples = write_samples(Path(folder) / "models")
+        builds = [_measure(sample, install, Path(folder) / "slim", options.verify) for sample in samples]
+    first = builds[0]
+    rows = [("(stock)", "", _mb(first.library_before), _mb(first.package_before), "", "", "")]
+    rows += [
+        (
+            build.model,
+            str(build.operators),
+            _mb(build.library_after),
+            _mb(build.package_after),
+            _mb(build.wheel),
+            f"{build.cold_seconds:.0f}",
+            f"{build.cached_seconds:.0f}",
+        )
+        for build in builds
+    ]
+    columns = ("model", "operators", "library, MB", "package, MB", "wheel, MB", "cold, s", "cached, s")
+    report(columns, rows, {"builds": [asdict(build) for build in builds]}, options.json)
+
+
+def _measure(sample: Sample, install: TorchInstall, out: Path, verify: bool) -> Measured:
+    command = (OPSIEVE, "build", sample.path, "-o", out, "--force", "--format", "json")
+    with empty_cache() as environment:
+        cold, _ = timed(command, environment)
+        cached, printed = timed(command, environment)
+    built = json.loads(printed)
+    variations = 0
+    if verify:
+        _, told = timed((OPSIEVE, "verify", out, *sample.inputs, "--format", "json"))
+        variations = sum(len(model["variations"]) for model in json.loads(told)["models"])
+    return Measured(
+        model=sample.title,
+        operators=len(built["operators"]),
+        library_before=install.library(LIBRARY).stat().st_size,
+        library_after=(out / "python" / "torch" / "lib" / LIBRARY).stat().st_size,
+        package_before=_installed_size(install),
+        package_after=_folder_size(out / "python"),
+        wheel=Path(built["wheel"]).stat().st_size,
+        cold_seconds=cold,
+        cached_seconds=cached,
+        variations=variations,
+    )
+
+
+def _installed_size(install: TorchInstall) -> int:
+    files = installed_files(install)
+    metadata = (f"{files.dist_info}/{name}" for name in files.metadata)
+    return sum((install.site / path).stat().st_size for path in (*files.package, *metadata))
+
+
+def _folder_size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc")
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:.1f}"
+
+
+if __name__ == "__main__":
+    main()

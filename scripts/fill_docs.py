@@ -1,0 +1,131 @@
+"""Put measured numbers and real terminal output into README.md and docs/.
+
+    python scripts/fill_docs.py numbers    from benchmarks/results, which `make bench` writes
+    python scripts/fill_docs.py outputs    runs the commands that the pages show (after `make demo`)
+
+A place to be filled stands between two comments, which stay:
+
+    <!-- numbers: build_sizes -->          ... <!-- end -->
+    <!-- output: opsieve ops MODEL -->     ... <!-- end -->
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+_PLACE = re.compile(r"(<!-- (numbers|output): (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def main() -> None:
+    """Fill the places of one kind in all pages."""
+    kinds: dict[str, tuple[str, Callable[[str], str]]] = {
+        "numbers": ("numbers", numbers),
+        "outputs": ("output", output),
+    }
+    if len(sys.argv) != 2 or sys.argv[1] not in kinds:
+        raise SystemExit(__doc__)
+    kind, fill = kinds[sys.argv[1]]
+    for page in PAGES:
+        text = page.read_text()
+
+        def replaced(place: re.Match[str]) -> str:
+            return f"{place[1]}{fill(place[3])}\n{place[4]}" if place[2] == kind else place[0]
+
+        new = _PLACE.sub(replaced, text)
+        if new != text:
+            page.write_text(new)
+            print(f"changed: {page.relative_to(ROOT)}")
+
+
+def output(command: str) -> str:
+    """The command and what it prints, as a block; the interpreter's own folder comes first in PATH."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    if done.returncode > 1:  # 1 is a finding, which a page may want to show
+        raise SystemExit(f"{command} ended with status {done.returncode}:\n{done.stderr}")
+    lines = [line.rstrip() for line in (done.stdout + done.stderr).strip("\n").splitlines()]
+    return "\n".join(["```console", f"$ {command}", *lines, "```"])
+
+
+def numbers(name: str) -> str:
+    """One table, or the text of a benchmark that tells its numbers itself."""
+    text = RESULTS / f"{name}.txt"
+    if text.exists():
+        return f"```text\n{text.read_text().strip()}\n```"
+    return TABLES[name]()
+
+
+def _results(name: str) -> Any:  # noqa: ANN401 (JSON)
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def _build_sizes() -> str:
+    builds = _results("build_sizes")["builds"]
+    stock = builds[0]
+    operators = str(_results("graph_time")["operators"])
+    rows = [("full PyTorch", operators, _mb(stock["library_before"]), _mb(stock["package_before"]), "", "", "")]
+    rows += [
+        (
+            build["model"],
+            str(build["operators"]),
+            f"{_mb(build['library_after'])} ({build['library_after'] / build['library_before']:.0%})",
+            f"{_mb(build['package_after'])} ({build['package_after'] / build['package_before']:.0%})",
+            _mb(build["wheel"]),
+            f"{build['cold_seconds']:.0f}",
+            f"{build['cached_seconds']:.0f}",
+        )
+        for build in builds
+    ]
+    columns = ("model", "operators", "libtorch_cpu.so, MB", "package, MB", "wheel, MB", "first build, s", "next, s")
+    return _table(columns, rows)
+
+
+def _others() -> str:
+    graph, torch, start = _results("graph_time"), _results("import_time"), _results("startup_time")
+    rows = [
+        ("graph of libtorch_cpu.so, from nothing", _seconds(graph["cold_seconds"]), _mb(graph["cold_peak_bytes"])),
+        ("the same from the cache", _seconds(graph["cached_seconds"]), _mb(graph["cached_peak_bytes"])),
+        ("import torch, full", _seconds(torch["stock_seconds"]), ""),
+        ("import torch, slim", _seconds(torch["slim_seconds"]), ""),
+        ("opsieve --help", _seconds(start["help_seconds"]), ""),
+    ]
+    return _table(("", "seconds", "peak memory, MB"), rows)
+
+
+def _machine() -> str:
+    machine = _results("build_sizes")["machine"]
+    return (
+        f"Measured {machine['date']} by `make bench`: torch {machine['torch']}, Python {machine['python']}, "
+        f"{machine['cores']} cores ({machine['processor']}), {machine['memory_gb']:.0f} GB. MB are 10^6 bytes."
+    )
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    rule = ["---", *["---:"] * (len(columns) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, rule, *rows))
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:.1f}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+TABLES: dict[str, Callable[[], str]] = {"build_sizes": _build_sizes, "others": _others, "machine": _machine}
+
+if __name__ == "__main__":
+    main()
