@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from scripts import build_guard
 
 from opsieve.runtimes.wheel.library.guard import table
 from opsieve.runtimes.wheel.library.slim import slim_library
-from scripts import build_guard
 from tests.functional.runtimes.library.sample_library import SOURCES, Sample, build_sample
 
 REPORT = "function: removed_unlisted(int)"
