@@ -10,15 +10,18 @@ Layout, as torch/csrc/jit/serialization/export_bytecode.cpp writes it:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from opsieve.errors import InvalidModel
 from opsieve.models.archive import ModelArchive
 from opsieve.models.collect import NeedsCollector
 from opsieve.models.mobile import MobileFunction, add_function, check_version, pickled_custom_classes
-from opsieve.models.needs import ModelNeeds
+from opsieve.models.needs import ModelNeeds, Reach
 from opsieve.models.pickles import read_pickle
+from opsieve.models.torchscript import CODE, needs_of, read_script
 
 BYTECODE = "bytecode.pkl"
+MAX_NAMED = 10
 _CALLS = ("OP", "OPN")
 
 
@@ -34,7 +37,28 @@ def read_lite(archive: ModelArchive) -> ModelNeeds:
     needs.custom_classes.update(pickled_custom_classes(bytecode))  # as constants
     if "data.pkl" in archive:
         needs.custom_classes.update(pickled_custom_classes(archive.read("data.pkl")))
-    return needs.needs("lite", archive.fingerprint())
+    result = needs.needs("lite", archive.fingerprint())
+    return replace(result, notes=tuple(_code_notes(archive, result)))
+
+
+def _code_notes(archive: ModelArchive, needs: ModelNeeds) -> Iterator[str]:
+    """torch.jit.load also takes these files, but runs the TorchScript code that stands beside the bytecode.
+
+    That code was not inlined and simplified, and it packs quantized weights with operators of its own.
+    """
+    if not any(name.startswith(CODE) for name in archive.names):
+        return
+    known = {root.name.base_name for root in needs.roots}
+    code = needs_of(read_script(archive), None).roots
+    further = [
+        root.name.base_name for root in code if root.reach is Reach.DISPATCHER and root.name.base_name not in known
+    ]
+    if further:
+        more = f" and {len(further) - MAX_NAMED} more" if len(further) > MAX_NAMED else ""
+        yield (
+            "These are the operators of the bytecode. torch.jit.load would run the code in the file instead, "
+            f"which also calls {', '.join(further[:MAX_NAMED])}{more}."
+        )
 
 
 def _function(function: object, where: str) -> MobileFunction:

@@ -8,7 +8,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opsieve.errors import InvalidModel
@@ -18,7 +18,7 @@ from .files import MODELS, script_members, unzipped, write
 
 FILES = {path: path.read_bytes() for path in MODELS}
 ARCHIVES = {path: unzipped(path) for path in MODELS if path.suffix != ".ff"}
-MUTATION = settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+MUTATION = settings(max_examples=200)
 
 
 @pytest.fixture(scope="module")

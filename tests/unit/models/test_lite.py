@@ -8,7 +8,7 @@ import pytest
 from opsieve.errors import InvalidModel
 from opsieve.models import ModelNeeds, read_model
 
-from .files import LITE, LITE_FLATBUFFER, unzipped, write
+from .files import LITE, LITE_FLATBUFFER, TINY_CODE, script_members, unzipped, write
 
 # As torch.jit.mobile._export_operator_list lists them (tests/data/models/make_models.py prints it).
 LISTED = {
@@ -85,6 +85,20 @@ def test_an_old_file_needs_what_pytorch_makes_of_it(tmp_path: Path) -> None:
     old = {str(root.name) for root in read(tmp_path, 4, changed, version="3").roots}
     assert old == {"aten::div.Tensor", "aten::div.Tensor_mode", "aten::is_floating_point"}
     assert {str(root.name) for root in read(tmp_path, 4, changed, version="4").roots} == {"aten::div.Tensor"}
+
+
+def test_operators_that_only_the_code_beside_the_bytecode_calls_are_noted(tmp_path: Path) -> None:
+    code = {name: data for name, data in script_members().items() if name != "version"}
+    bytecode = pickle.dumps((8, function()), 2)
+    path = write(tmp_path / "m.ptl", {**code, "bytecode.pkl": bytecode, "version": "10"})
+    assert read_model(path).notes == ()
+    operators = "".join(f"torch.sin{number}(x), " for number in range(12))
+    code["code/__torch__.py"] = TINY_CODE.replace("torch.relu(x)", f"[torch.relu(x), {operators}]")
+    path = write(tmp_path / "m.ptl", {**code, "bytecode.pkl": bytecode, "version": "10"})
+    [note] = read_model(path).notes
+    assert "aten::sin0, aten::sin1, aten::sin10, aten::sin11, aten::sin2" in note
+    assert note.endswith("aten::sin7 and 2 more.")
+    assert "relu" not in note
 
 
 @pytest.mark.parametrize(
