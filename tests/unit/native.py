@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 
+from opsieve.code import decode_worker, references
 from opsieve.code.elf import ElfFile
-from opsieve.code.graph import CodeGraph
+from opsieve.code.functions import FunctionTable
+from opsieve.code.graph import CodeGraph, build_code_graph
+from opsieve.code.references import References
+from opsieve.progress import SILENT, Progress
 
 LINKERS = ("bfd", "gold", "lld")
+
+
+def asm(text: str) -> str:
+    """Assembly code as C++ text."""
+    return f'asm(R"({text})");'
 
 
 @dataclass
@@ -47,6 +60,20 @@ def _written(folder: Path, source: str) -> Path:
     return path
 
 
+def decode_here(elf: ElfFile, functions: FunctionTable, progress: Progress = SILENT) -> References:
+    """What read_references gives, without the processes that it starts: they take a second, small libraries none."""
+    entries = np.append(functions.entries, functions.ends[-1:])
+    with redirect_stdout(io.StringIO()):
+        columns = decode_worker.run(elf.path, entries, 0, 1)
+    return references._join([columns])
+
+
+def analyse(elf: ElfFile) -> CodeGraph:
+    """The code graph of a small library."""
+    with patch("opsieve.code.graph.read_references", decode_here):
+        return build_code_graph(elf)
+
+
 @dataclass(frozen=True)
 class Names:
     """Finds the functions and objects of a code graph by name."""
@@ -65,8 +92,6 @@ class Names:
 
     def reachable(self, *names: str) -> set[str]:
         """The names of all nodes that can be reached from some, themselves among them."""
-        import numpy as np
-
         everything = self.all()
         seen = self.graph.reachable(np.array([everything.index(name) for name in names]))
         return {name for name, flag in zip(everything, seen.tolist(), strict=True) if flag and name}

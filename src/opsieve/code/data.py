@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from opsieve.code.arrays import distinct
-from opsieve.code.elf import SHN_UNDEF, STT_OBJECT, ElfFile, Int64s, Records, Section
+from opsieve.code.elf import STT_OBJECT, ElfFile, Int64s, Section
 from opsieve.code.links import Links
 from opsieve.code.references import References
-from opsieve.code.x86_64 import Flags
 
 _SLOT = 8
 _TABLE_ALIGNMENT = 16
@@ -39,27 +38,25 @@ class DataTable:
 
     def owner(self, addresses: Int64s) -> Int64s:
         """The index of the object that holds each address, -1 for an address in no object."""
-        index = np.searchsorted(self.starts, addresses, "right") - 1
-        outside = (index < 0) | (addresses >= self.ends[index])
-        return np.where(outside, -1, index)
+        return _holder(addresses, self.starts, self.ends)
 
 
 def read_data(elf: ElfFile, references: References, links: Links) -> DataTable:
     """Delimit the data objects of all loaded sections that hold no code."""
-    sections = [section for section in elf.sections if _holds_data(section)]
-    symbols = _objects(elf, sections)
-    starts = symbols["value"].astype(np.int64)
-    ends = np.maximum.accumulate(starts + np.maximum(symbols["size"].astype(np.int64), 1)) if len(starts) else starts
-    section_starts = np.array(sorted(section.address for section in sections), np.int64)
-    section_ends = np.array(sorted(section.end for section in sections), np.int64)
-    slots = [np.arange(s.address, s.end, _SLOT) for s in sections if s.name.startswith(".got")]
+    sections = sorted((s for s in elf.sections if _holds_data(s)), key=lambda section: section.address)
+    section_starts = np.array([section.address for section in sections], np.int64)
+    section_ends = np.array([section.end for section in sections], np.int64)
+    starts, ends, symbol_names = _objects(elf, sections)
+    slots = [
+        np.arange(s.address, s.address + len(elf.contents(s)), _SLOT) for s in sections if s.name.startswith(".got")
+    ]
     between = ends[~np.isin(ends, section_ends)]
     nameless = _nameless(starts, ends, references, links)
-    nameless = nameless[_within(nameless, sections)]
+    nameless = nameless[_holder(nameless, section_starts, section_ends) >= 0]
     all_starts = distinct(np.concatenate([starts, between, nameless, section_starts, *slots]))
     names = np.full(len(all_starts), -1, np.int64)
-    names[np.searchsorted(all_starts, starts)] = symbols["name"]
-    section_end = section_ends[np.searchsorted(section_ends, all_starts, "right")]
+    names[np.searchsorted(all_starts, starts)] = symbol_names
+    section_end = section_ends[_holder(all_starts, section_starts, section_ends)]
     following = np.append(all_starts[1:], section_ends[-1:])
     return DataTable(all_starts, np.minimum(following, section_end), names)
 
@@ -73,9 +70,8 @@ def _nameless(starts: Int64s, ends: Int64s, references: References, links: Links
     taken = references.operand_targets[references.operand_is_address]
     taken = distinct(np.concatenate([taken, links.targets]))
     taken = taken[taken % _TABLE_ALIGNMENT == 0]
-    index = np.searchsorted(starts, taken, "right") - 1
-    nameless: Int64s = taken[(index < 0) | (taken >= ends[index])]
-    return nameless
+    outside: Int64s = taken[_holder(taken, starts, ends) < 0]
+    return outside
 
 
 def _holds_data(section: Section) -> bool:
@@ -89,21 +85,27 @@ def _holds_data(section: Section) -> bool:
     )
 
 
-def _objects(elf: ElfFile, sections: list[Section]) -> Records:
-    """One symbol per address, the largest, sorted by address."""
-    symbols = elf.symbols
-    wanted = ((symbols["info"] & 15) == STT_OBJECT) & (symbols["shndx"] != SHN_UNDEF)
-    wanted &= np.isin(symbols["shndx"], [section.index for section in sections])
-    found = symbols[wanted]
-    ordered = found[np.lexsort((-found["size"].astype(np.int64), found["value"]))]
-    _, first = np.unique(ordered["value"], return_index=True)
-    largest: Records = ordered[first]
-    return largest
+def _objects(elf: ElfFile, sections: list[Section]) -> tuple[Int64s, Int64s, Int64s]:
+    """Start, end and name of the largest symbol of each address, sorted. An end covers the ends of all objects before
+    it, for objects may lie in one another; none reaches out of its section."""
+    low, high = np.zeros((2, max((section.index for section in sections), default=0) + 1), np.uint64)
+    for section in sections:
+        low[section.index], high[section.index] = section.address, section.end
+    symbols = elf.symbols[(elf.symbols["info"] & 15) == STT_OBJECT]
+    symbols = symbols[symbols["shndx"] < len(low)]
+    home = symbols["shndx"]
+    inside = (symbols["value"] >= low[home]) & (symbols["value"] < high[home])
+    symbols, home = symbols[inside], home[inside]
+    sizes = np.minimum(np.maximum(symbols["size"], np.uint64(1)), high[home] - symbols["value"]).astype(np.int64)
+    order = np.lexsort((-sizes, symbols["value"]))
+    starts, first = np.unique(symbols["value"][order].astype(np.int64), return_index=True)
+    largest = order[first]
+    return starts, np.maximum.accumulate(starts + sizes[largest]), symbols["name"][largest].astype(np.int64)
 
 
-def _within(addresses: Int64s, sections: list[Section]) -> Flags:
-    ordered = sorted(sections, key=lambda section: section.address)
-    index = np.searchsorted([section.address for section in ordered], addresses, "right") - 1
-    ends = np.array([section.end for section in ordered], np.int64)
-    inside: Flags = (index >= 0) & (addresses < ends[np.maximum(index, 0)])
-    return inside
+def _holder(addresses: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
+    """The number of the stretch `[starts[i], ends[i])` that holds each address, -1 for none."""
+    if not len(starts):
+        return np.full(len(addresses), -1, np.int64)
+    index = np.searchsorted(starts, addresses, "right") - 1
+    return np.where((index >= 0) & (addresses < ends[index]), index, -1)

@@ -298,7 +298,10 @@ class ElfFile:
         if index >= len(headers):
             raise InvalidLibrary(f"section {index} should hold the names and is missing", where=self.path)
         names = headers[index]
-        return tuple(self._section(number, header, names) for number, header in enumerate(headers))
+        sections = tuple(self._section(number, header, names) for number, header in enumerate(headers))
+        if sum(len(self.contents(section)) for section in sections) > len(self.bytes):
+            raise InvalidLibrary("sections share bytes of the file", where=self.path)
+        return sections
 
     def _section(self, index: int, header: np.void, names: np.void) -> Section:
         offset, size = int(header["offset"]), int(header["size"])

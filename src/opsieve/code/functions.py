@@ -13,10 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from opsieve.code.elf import STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, ElfFile, Int64s, Records
+from opsieve.code.plt import PLT_SECTIONS
 from opsieve.errors import UnsupportedLibrary
 
 SMALLEST_GAP = 16
 """Bytes; GCC and gold align functions to 16, so anything shorter can only be padding."""
+
+_CODE_SECTIONS = (".text", ".init", ".fini", *PLT_SECTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,9 @@ class FunctionTable:
 
 
 def read_functions(elf: ElfFile) -> FunctionTable:
-    """Build the function table from `.symtab`. Raises UnsupportedLibrary when the library has none."""
+    """Build the function table from `.symtab`. Raises UnsupportedLibrary when the library has none, or has code in
+    other sections than `.text`."""
+    _require_known_sections(elf)
     text = elf.section(".text")
     symbols = elf.symbols
     if not len(symbols):
@@ -59,8 +64,10 @@ def read_functions(elf: ElfFile) -> FunctionTable:
     kind = symbols["info"] & 15
     here = (symbols["shndx"] == text.index) & (symbols["value"] >= text.address) & (symbols["value"] < text.end)
     functions = symbols[here & ((kind == STT_FUNC) | (kind == STT_GNU_IFUNC))]
+    if not len(functions):
+        raise UnsupportedLibrary("the library has no code of its own", where=elf.path)
     labels = symbols[here & (kind == STT_NOTYPE)]["value"].astype(np.int64)
-    starts, sizes, names = _one_per_address(functions)
+    starts, sizes, names = _one_per_address(functions, text.end)
     gaps = _gaps(starts, sizes, text.address, text.end)
     all_starts = np.concatenate([starts, gaps])
     order = np.argsort(all_starts)
@@ -73,13 +80,27 @@ def read_functions(elf: ElfFile) -> FunctionTable:
     )
 
 
-def _one_per_address(functions: Records) -> tuple[Int64s, Int64s, Int64s]:
-    """Aliases share an address: take the largest size, and of these the name that stands first in the table."""
-    order = np.lexsort((-functions["size"].astype(np.int64), functions["value"]))
-    ordered = functions[order]
-    starts, first = np.unique(ordered["value"].astype(np.int64), return_index=True)
-    chosen = ordered[first]
-    return starts, chosen["size"].astype(np.int64), chosen["name"].astype(np.int64)
+def _require_known_sections(elf: ElfFile) -> None:
+    """`.init` and `.fini` hold only the few instructions that every library gets from the compiler (crti.o)."""
+    unknown = [s.name for s in elf.sections if s.executable and s.size and s.name not in _CODE_SECTIONS]
+    if unknown:
+        raise UnsupportedLibrary(
+            f"the library has code in section {unknown[0]}, which is not analysed",
+            where=elf.path,
+            expected=f"code in {', '.join(_CODE_SECTIONS)} only",
+        )
+
+
+def _one_per_address(functions: Records, end: int) -> tuple[Int64s, Int64s, Int64s]:
+    """Aliases share an address: take the largest size, and of these the name that stands first in the table.
+
+    A size cannot reach behind `end`, the end of the section.
+    """
+    sizes = np.minimum(functions["size"], np.uint64(end) - functions["value"]).astype(np.int64)
+    order = np.lexsort((-sizes, functions["value"]))
+    starts, first = np.unique(functions["value"][order].astype(np.int64), return_index=True)
+    chosen = order[first]
+    return starts, sizes[chosen], functions["name"][chosen].astype(np.int64)
 
 
 def _gaps(starts: Int64s, sizes: Int64s, low: int, high: int) -> Int64s:
@@ -89,7 +110,7 @@ def _gaps(starts: Int64s, sizes: Int64s, low: int, high: int) -> Int64s:
     following = np.append(starts[1:], high)
     found = (following - ends >= SMALLEST_GAP) & (sizes > 0)
     gaps = ends[found]
-    if len(starts) == 0 or starts[0] - low >= SMALLEST_GAP:
+    if starts[0] - low >= SMALLEST_GAP:
         gaps = np.insert(gaps, 0, low)
     return gaps.astype(np.int64)
 

@@ -7,6 +7,7 @@ address of a table reaches the table, and its pointers reach every function in i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from opsieve.code.data import DataTable, read_data
 from opsieve.code.elf import ElfFile, Int64s
 from opsieve.code.functions import FunctionTable, read_functions
 from opsieve.code.links import Links, read_links
-from opsieve.code.plt import Plt, read_plt
+from opsieve.code.plt import Plt, read_plt, unknown_entries
 from opsieve.code.references import References, read_references
 from opsieve.code.x86_64 import Flags
 from opsieve.errors import UnsupportedLibrary
@@ -68,6 +69,7 @@ def build_code_graph(elf: ElfFile, progress: Progress = SILENT) -> CodeGraph:
         )
     functions, plt, links = read_functions(elf), read_plt(elf), read_links(elf)
     references = read_references(elf, functions, progress)
+    _require_known_entries(elf, plt, references)
     with progress.stage("joining references") as advance:
         data = read_data(elf, references, links)
         sources, targets = _edges(functions, data, plt, links, references)
@@ -75,6 +77,15 @@ def build_code_graph(elf: ElfFile, progress: Progress = SILENT) -> CodeGraph:
         first_edge, successors = compress(sources, targets, len(functions) + len(data))
         advance(1)
     return CodeGraph(elf.build_id, functions, data, plt, links, references, first_edge, successors)
+
+
+def _require_known_entries(elf: ElfFile, plt: Plt, references: References) -> None:
+    lost = unknown_entries(elf, plt, references.branch_targets)
+    if len(lost):
+        raise UnsupportedLibrary(
+            f"code calls address {lost[0]:#x} of the procedure linkage table, and no entry is known there",
+            where=elf.path,
+        )
 
 
 def reachable(roots: Int64s, first_edge: Int64s, targets: Nodes) -> Flags:
@@ -120,12 +131,11 @@ def _edges(
     def nodes(addresses: Int64s) -> Int64s:
         return _nodes_at(addresses, functions, data, plt)
 
-    slots = data.owner(links.slots)
     sources = [
         functions.owner(references.operand_sites),
         functions.owner(references.branch_sites),
         functions.owner(references.falls_through - 1),
-        np.where(slots >= 0, slots + len(functions), -1),
+        nodes(links.slots),
     ]
     targets = [
         nodes(references.operand_targets),
@@ -144,13 +154,19 @@ def _with_orphan_cold_parts(
     names = elf.names_of(functions.names)
     reached = np.zeros(len(functions), bool)
     reached[targets[(targets >= 0) & (targets < len(functions)) & (sources != targets)]] = True
-    orphans = {
-        name.partition(b".cold")[0]: index
-        for index, name in enumerate(names)
-        if b".cold" in name and not reached[index]
-    }
-    parents = [(index, orphans[name]) for index, name in enumerate(names) if name in orphans]
-    if not parents:
+    orphans: dict[bytes, list[int]] = {}
+    for index in np.flatnonzero(~reached).tolist():
+        if b".cold" in names[index]:
+            orphans.setdefault(names[index].partition(b".cold")[0], []).append(index)
+    if not orphans:
         return sources, targets
-    extra = np.array(parents, np.int64)
-    return np.concatenate([sources, extra[:, 0]]), np.concatenate([targets, extra[:, 1]])
+    extra = [(index, part) for index, name in _all_names(elf, functions) for part in orphans.get(name, ())]
+    pairs = np.array(extra, np.int64).reshape(-1, 2)
+    return np.concatenate([sources, pairs[:, 0]]), np.concatenate([targets, pairs[:, 1]])
+
+
+def _all_names(elf: ElfFile, functions: FunctionTable) -> Iterator[tuple[int, bytes]]:
+    """(function, name) for every symbol at a function's start: the part may be named after any of its aliases."""
+    symbols = elf.symbols[np.isin(elf.symbols["value"], functions.starts.astype(np.uint64))]
+    index = functions.owner(symbols["value"].astype(np.int64))
+    yield from zip(index.tolist(), elf.names_of(symbols["name"].astype(np.int64)), strict=True)

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from opsieve.code.elf import SHN_UNDEF, Bytes, ElfFile, Int64s
+from opsieve.code.links import R_X86_64_IRELATIVE, kinds_and_symbols, symbol_values
 
-PLT_SECTIONS = (".plt", ".plt.sec", ".plt.got")
+PLT_SECTIONS = (".plt", ".plt.sec", ".plt.got", ".iplt")
 _ENTRY_ALIGNMENT = 8
+_JUMP_SIZE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +25,18 @@ class Plt:
 
     entries: Int64s
     symbols: Int64s
-    """Index into `.dynsym`, one per entry."""
+    """Index into `.dynsym`, one per entry; 0 for an entry whose target has no symbol there."""
 
     targets: Int64s
-    """Address of the symbol if this library defines it, else -1."""
-
-    low: int
-    high: int
-    """The addresses between which all entries lie."""
+    """Where the entry leads if this library defines it, else -1. For an indirect function: its resolver, which in turn
+    leads to every implementation."""
 
     def index(self, addresses: Int64s) -> Int64s:
-        """The entry that each address belongs to, -1 for an address outside the table."""
-        inside = (addresses >= self.low) & (addresses < self.high) & (len(self.entries) > 0)
-        found = np.searchsorted(self.entries, addresses, "right") - 1
-        return np.where(inside, found, -1)
+        """The entry that starts at each address, -1 where none does."""
+        if not len(self.entries):
+            return np.full(len(addresses), -1, np.int64)
+        found = np.minimum(np.searchsorted(self.entries, addresses), len(self.entries) - 1)
+        return np.where(self.entries[found] == addresses, found, -1)
 
     def resolve(self, addresses: Int64s) -> Int64s:
         """Replace addresses of entries by where they lead (-1: another library); others stay as they are."""
@@ -48,27 +48,31 @@ class Plt:
 
 
 def read_plt(elf: ElfFile) -> Plt:
-    """Find every entry and the symbol behind it."""
+    """Find every entry and what is behind it."""
     slots = np.concatenate([elf.plt_relocations, elf.relocations])
-    symbol = (slots["info"] >> np.uint64(32)).astype(np.int64)
-    slots, symbol = slots[symbol > 0], symbol[symbol > 0]
-    order = np.argsort(slots["offset"], kind="stable")
-    slot_addresses, slot_symbols = slots["offset"][order].astype(np.int64), symbol[order]
+    kind, symbol = kinds_and_symbols(elf, slots)
+    target = np.where(elf.dynamic_symbols["shndx"][symbol] != SHN_UNDEF, symbol_values(elf, symbol), -1)
+    target = np.where(kind == R_X86_64_IRELATIVE, slots["addend"], target)
+    named = np.flatnonzero((symbol > 0) | (kind == R_X86_64_IRELATIVE))
+    named = named[np.argsort(slots["offset"][named], kind="stable")]
+    addresses = slots["offset"][named].astype(np.int64)
     entries, used = _jumps_through_slots(elf)
-    index = np.searchsorted(slot_addresses, used)
-    index[index == len(slot_addresses)] = 0
-    known = slot_addresses[index] == used if len(slot_addresses) else np.zeros(len(used), bool)
-    entries, symbols = entries[known], slot_symbols[index[known]]
-    definition = elf.dynamic_symbols[symbols]
-    defined = definition["shndx"] != SHN_UNDEF
+    if not len(named):
+        return Plt(*(np.empty(0, np.int64) for _ in range(3)))
+    index = np.minimum(np.searchsorted(addresses, used), len(addresses) - 1)
+    known = addresses[index] == used
+    behind = named[index[known]]
+    return Plt(entries[known], symbol[behind], target[behind])
+
+
+def unknown_entries(elf: ElfFile, plt: Plt, addresses: Int64s) -> Int64s:
+    """Those of `addresses` that lie in the table and start no entry that we know."""
     sections = [found for name in PLT_SECTIONS if (found := elf.find_section(name))]
-    return Plt(
-        entries=entries,
-        symbols=symbols,
-        targets=np.where(defined, definition["value"].astype(np.int64), -1),
-        low=min((section.address for section in sections), default=0),
-        high=max((section.end for section in sections), default=0),
-    )
+    inside = np.zeros(len(addresses), bool)
+    for section in sections:
+        inside |= (addresses >= section.address) & (addresses < section.end)
+    lost: Int64s = addresses[inside & (plt.index(addresses) < 0)]
+    return lost
 
 
 def _jumps_through_slots(elf: ElfFile) -> tuple[Int64s, Int64s]:
@@ -79,10 +83,12 @@ def _jumps_through_slots(elf: ElfFile) -> tuple[Int64s, Int64s]:
         if section is None:
             continue
         code = elf.contents(section)
+        if len(code) < _JUMP_SIZE:
+            continue
         position = np.flatnonzero((code[:-5] == 0xFF) & (code[1:-4] == 0x25))
         displacement = _displacements(code, position + 2)
         entries.append(section.address + position // _ENTRY_ALIGNMENT * _ENTRY_ALIGNMENT)
-        slots.append(section.address + position + 6 + displacement)
+        slots.append(section.address + position + _JUMP_SIZE + displacement)
     if not entries:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     found, first = np.unique(np.concatenate(entries), return_index=True)
