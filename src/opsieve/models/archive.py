@@ -27,9 +27,8 @@ MAX_READ_BYTES = 128 << 20
 _PIECE = 1 << 20
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
-# What zipfile and zlib raise on broken bytes, found by mutating real files.
-_BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, OverflowError)
-_BROKEN_MEMBER = (*_BROKEN, NotImplementedError, RuntimeError)
+# What zipfile and zlib raise on broken bytes, found by mutating real files. RuntimeError: encrypted, or a newer zip.
+_BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, OverflowError, RuntimeError)
 
 
 @contextmanager
@@ -85,7 +84,7 @@ class ModelArchive:
             # zipfile stops at the declared size; a member that holds more fails its checksum.
             with self._source.open(member) as stream:
                 content = b"".join(iter(lambda: stream.read(_PIECE), b""))
-        except _BROKEN_MEMBER as error:
+        except _BROKEN as error:
             raise self.fault(f"this member is damaged ({error})", name) from error
         self._left -= len(content)
         return content

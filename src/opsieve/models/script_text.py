@@ -44,11 +44,12 @@ _ASSIGNED = re.compile(r" *=(?!=)")
 _LITERAL = re.compile(r" *(?:\.?\d|inf|nan)")
 _SPECIAL_FORMS = ("annotate", "uninitialized", "unchecked_cast")
 _TYPE_LEVEL = (*syntax.TYPES, "__annotations__")
-
+_CALL = re.compile(r"[ \t]*\(")
+_BEFORE_GROUP = ("and", "else", "if", "in", "is", "not", "or")
+"""A bracket after one of these keywords groups an expression; after any other token but an operator it is a call."""
 
 MAX_FINDINGS = 1_000_000
 """Calls and attributes in all code of a model, which keeps the memory they take bounded."""
-
 
 MAX_OPEN_BRACKETS = 10_000
 """Printed code has a few dozen; PyTorch's own parser would end in a stack overflow well before this."""
@@ -148,6 +149,8 @@ class _Scanner:
                 handlers[kind](token, match.end())
             elif kind == "string":
                 self.line += token.count("\n")
+            if self.previous_text in ("def", "class"):
+                kind = "definition"
             self.previous = "keyword" if token in _KEYWORDS else kind
             self.previous_text = token
         if self.brackets:
@@ -166,14 +169,14 @@ class _Scanner:
             if self.class_name in self.into.classes:
                 raise self.fault(f"class {header[1]} is defined twice")
             self.into.classes[self.class_name] = header[2] or ""
-        elif (header := _FUNCTION.match(self.text, position)) and not self.function:
-            self.begin_function(header[1])
+        elif header := _FUNCTION.match(self.text, position):
+            self.in_header = True
+            if not self.function:  # one that is defined inside of another (for `fork`) counts as a part of that one
+                self.begin_function(header[1])
 
     def begin_function(self, name: str) -> None:
-        """Enter a function. One that is defined inside of another (for `fork`) counts as a part of that one."""
         self.function = f"{self.class_name or self.qualifier}.{name}"
         self.function_indent = self.indent
-        self.in_header = True
         if not self.class_name:
             self.into.functions.append(self.function)
             return
@@ -183,7 +186,7 @@ class _Scanner:
 
     def on_name(self, token: str, end: int) -> None:
         first, *rest = token.split(".")
-        is_call = self.text.startswith("(", end) and self.previous_text not in ("def", "class")
+        is_call = _CALL.match(self.text, end) is not None and self.previous_text not in ("def", "class")
         if token in _KEYWORDS:
             self.on_keyword(token)
         elif first == "torch" and rest:
@@ -196,8 +199,6 @@ class _Scanner:
             self.into.attribute_calls.append((rest[-1], self.use()))
         elif is_call:
             self.on_function_call(token, end)
-        if is_call and token not in _SPECIAL_FORMS and (self.in_header or not self.function):
-            self.into.computed.append((token, self.use().place))
 
     def on_keyword(self, token: str) -> None:
         if token == "in" and self.in_loop_header:
@@ -212,7 +213,7 @@ class _Scanner:
 
     def on_attribute(self, token: str, end: int) -> None:
         name = token.rpartition(".")[2]
-        if self.text.startswith("(", end):
+        if _CALL.match(self.text, end):
             self.into.attribute_calls.append((name, self.use()))
         else:
             self.into.attributes.append((name, self.use()))
@@ -230,9 +231,16 @@ class _Scanner:
     def on_open(self, token: str, end: int) -> None:
         if len(self.brackets) >= MAX_OPEN_BRACKETS:
             raise self.fault(f"more than {MAX_OPEN_BRACKETS} brackets are open")
+        outside_of_body = self.in_header or not self.function
+        if token == "(" and outside_of_body and self.is_callable() and self.previous_text not in _SPECIAL_FORMS:
+            self.into.computed.append((self.previous_text, self.use().place))
         of_type = self.previous == "name" and self.previous_text.rpartition(".")[2] in _TYPE_LEVEL
         is_index = token == "[" and self.previous in _OPERANDS and not of_type
         self.brackets.append(_Bracket(token, end, self.line, is_index, self.previous == "close"))
+
+    def is_callable(self) -> bool:
+        """True when a bracket that opens here calls what stands before it."""
+        return self.previous in _OPERANDS or (self.previous == "keyword" and self.previous_text not in _BEFORE_GROUP)
 
     def on_close(self, token: str, end: int) -> None:
         if not self.brackets or self.brackets[-1].character != _OPENING[token]:

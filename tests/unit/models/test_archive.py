@@ -99,6 +99,14 @@ def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:
         archive.read("code/a.py")
 
 
+def test_a_newer_version_of_zip_is_refused(tmp_path: Path) -> None:
+    content = bytearray(zipped({"code/a.py": "x"}))
+    content[content.index(b"PK\x01\x02") + 6] = 99
+    (tmp_path / "m").write_bytes(content)
+    with pytest.raises(InvalidModel, match=r"zip file version 9\.9"):
+        opened(tmp_path / "m")
+
+
 def test_an_unknown_compression_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "m", "w", zipfile.ZIP_BZIP2) as made:
         made.writestr("top/a", "x" * 100)

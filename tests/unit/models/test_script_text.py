@@ -139,16 +139,25 @@ def test_custom_classes_are_found_in_types() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "callee"),
     [
-        "def f(x: Tensor=torch.zeros([1])) -> Tensor:\n  return x\n",
-        "class N(Module):\n  big : Final[Tensor] = torch.zeros([1])\n",
-        "class N(Module):\n  def f(self, x: int=__torch__.g()) -> int:\n    return x\n",
+        ("def f(x: Tensor=torch.zeros([1])) -> Tensor:\n  return x\n", "torch.zeros"),
+        ("def f(x: Tensor=torch.zeros ([1])) -> Tensor:\n  return x\n", "torch.zeros"),
+        ("def f(x: Tensor=torch.zeros # why\n  ([1])) -> Tensor:\n  return x\n", "torch.zeros"),
+        ("def f(x: Tensor=(torch.zeros)([1])) -> Tensor:\n  return x\n", ")"),
+        ("def f(x: str=(CONSTANTS.c0).join([])) -> str:\n  return x\n", ".join"),
+        ("def f(x: str='a'(1)) -> str:\n  return x\n", "'a'"),
+        ("def f(x: int=1.torch.save(1)) -> int:\n  return x\n", "1.torch.save"),
+        ("def f(x: int=await(1)) -> int:\n  return x\n", "await"),
+        ("class N(Module):\n  big : Final[Tensor] = torch.zeros([1])\n", "torch.zeros"),
+        ("class N(Module):\n  def f(self, x: int=__torch__.g()) -> int:\n    return x\n", "__torch__.g"),
+        ("def f() -> int:\n  def g(x: int=torch.seed()) -> int:\n    return x\n  return 1\n", "torch.seed"),
+        ("@torch.save('a')\ndef f() -> int:\n  return 1\n", "torch.save"),
     ],
 )
-def test_code_that_compiling_would_run_is_reported(text: str) -> None:
-    [(name, place)] = scanned(text).computed
-    assert name in ("torch.zeros", "__torch__.g")
+def test_code_that_compiling_would_run_is_reported(text: str, callee: str) -> None:
+    [(name, place), *_] = scanned(text).computed
+    assert name == callee
     assert place.startswith("code/__torch__.py:")
 
 
@@ -159,6 +168,8 @@ def test_literals_run_nothing() -> None:
         "  def f(self: __torch__.N,\n"
         "    a: Tensor=CONSTANTS.c0,\n"
         "    b: List[int]=annotate(List[int], []),\n"
+        "    d: Tuple[int, int]=(1, (2)),\n"
+        "    e: bool=not (True) and (False),\n"
         "    c: int=-1) -> int:\n"
         "    return torch.len(b)\n"
     )
