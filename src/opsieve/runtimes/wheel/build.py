@@ -26,7 +26,7 @@ from opsieve.runtimes.wheel.library.slim import SlimPlan, slim_library
 from opsieve.runtimes.wheel.package import PackageReport, assemble
 from opsieve.runtimes.wheel.package_plan import plan_package
 from opsieve.runtimes.wheel.removed import removed_functions
-from opsieve.runtimes.wheel.roots import export_roots, loaded_libraries, loader_roots
+from opsieve.runtimes.wheel.roots import export_roots, loaded_libraries, loader_roots, neighbours
 from opsieve.select.choose import ExtraOperator, choose
 from opsieve.select.selection import Selection
 from opsieve.select.store import selection_to_json
@@ -92,7 +92,7 @@ def keep_for(
 ) -> KeptFunctions:
     """The functions of `libtorch_cpu.so` that stay for a selection."""
     elf = ElfFile(install.library(LIBRARY))
-    others = [path for path in (*loaded(), *consumers) if path.name != LIBRARY]
+    others = [path for path in (*neighbours(install, loaded()), *consumers) if path.name != LIBRARY]
     outside = np.concatenate([loader_roots(elf, graph.code), export_roots(elf, graph.code, others)])
     return kept_functions(graph, selection.names, frozenset(Scope(name) for name in selection.scopes), outside)
 

@@ -38,8 +38,8 @@ class PrunedKernel:
         what = f"the {self.key} kernel of {self.operator}" if self.key else self.operator
         return PrunedError(
             self.operator,
-            f"{what} is not in this build of PyTorch, which opsieve made with only the operators that its models "
-            f"need. To add it, build again with: {self.option}",
+            f"{what} is not in this opsieve build of PyTorch, which holds only what its models need. "
+            f"To add it, build again with {self.option}",
         )
 
 

@@ -22,6 +22,26 @@ def loaded_libraries(install: TorchInstall) -> tuple[Path, ...]:
     return tuple(Path(path) for path in run_child(install.python, _CHILD, {}, timeout=300))
 
 
+def neighbours(install: TorchInstall, loaded: Iterable[Path]) -> tuple[Path, ...]:
+    """Of the libraries of a process, PyTorch's own and those they need: only these look symbols up in PyTorch's.
+
+    Others, such as the ones that NumPy brings, may define functions of the same names (`sgemm_`), but PyTorch's
+    libraries are not in their search scope (dlopen(3), RTLD_LOCAL).
+    """
+    by_name = {path.name: path for path in loaded}
+    aliases = {name.partition(".so")[0]: name for name in by_name}
+    waiting = [name for name, path in by_name.items() if path.is_relative_to(install.package)]
+    found: dict[str, Path] = {}
+    while waiting:
+        name = waiting.pop()
+        # The maps of a process tell the real file name, libstdc++.so.6.0.30, and DT_NEEDED the soname.
+        name = name if name in by_name else aliases.get(name.partition(".so")[0], "")
+        if name and name not in found:
+            found[name] = by_name[name]
+            waiting.extend(ElfFile(by_name[name]).needed)
+    return tuple(sorted(found.values()))
+
+
 def loader_roots(elf: ElfFile, graph: CodeGraph) -> Int64s:
     """Nodes that the dynamic loader itself runs or reads: constructors, destructors, `.init` and `.fini`."""
     addresses = [section.address for name in _ENTRY_SECTIONS if (section := elf.find_section(name))]
