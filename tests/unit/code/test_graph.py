@@ -97,25 +97,20 @@ def test_all_that_runs_is_reachable(compiler: Compiler, level: str) -> None:
 
 
 def test_a_part_that_only_a_table_leads_to_hangs_on_all_of_its_name(compiler: Compiler) -> None:
-    """Two local functions of one name, each with a cold part that no jump leads to; and one called by an alias."""
+    """Two local functions of one name, each with a cold part that no jump leads to; and one named by an alias."""
 
-    def function(name: str, callee: str) -> str:
+    def leaf(name: str) -> str:
+        return f".type {name}, @function; {name}: ret; .size {name}, 1; .fill 16, 1, 0x90;"
+
+    def cold(name: str, callee: str) -> str:
         return (
-            f".type {name}, @function\\n{name}: ret\\n.fill 15, 1, 0x90\\n.size {name}, 1\\n"
-            f".type {name}.cold, @function\\n{name}.cold: call {callee}\\nret\\n.fill 16, 1, 0x90\\n.size {name}.cold, 6\\n"
+            f".type {name}.cold, @function; {name}.cold: call {callee}; ret; .size {name}.cold, 6; .fill 16, 1, 0x90;"
         )
 
-    def callee(name: str) -> str:
-        return f".type {name}, @function\\n{name}: ret\\n.size {name}, 1\\n.fill 16, 1, 0x90\\n"
-
-    first = ".text\\n" + callee("one") + function("same", "one")
-    second = ".text\\n" + callee("two") + function("same", "two")
-    alias = "\\n".join(
-        [".text", callee("three"), ".globl real, other", ".type other, @function", ".type real, @function", "real:"]
-    )
-    alias += "\\nother: ret\\n.size real, 1\\n.size other, 1\\n.fill 15, 1, 0x90\\n"
-    alias += ".type other.cold, @function\\nother.cold: call three\\nret\\n.size other.cold, 6\\n"
-    sources = [asm(text.replace("\\n", "\n")) for text in (first, second, alias)]
+    first = leaf("one") + leaf("same") + cold("same", "one")
+    second = leaf("two") + leaf("same") + cold("same", "two")
+    alias = leaf("three") + ".globl real, other; .type other, @function; other:" + leaf("real") + cold("other", "three")
+    sources = [asm(f".text; {text}") for text in (first, second, alias)]
     elf = ElfFile(compiler.library(*sources, flags=["-nostdlib"]))
     graph = analyse(elf)
     names = Names(elf, graph).all()
