@@ -1,14 +1,16 @@
 """What `opsieve build` makes of PyTorch for four models: sizes before and after, operators, seconds.
 
-    python -m benchmarks.build_sizes [--verify]
+    python -m benchmarks.build_sizes [--no-verify]
 
 Sizes are counted on the files themselves, not taken from what the build reports: the installed package by its RECORD,
-the slim one by walking its folder, both without bytecode caches.
+the slim one by walking its folder, both without bytecode caches. `opsieve verify` must find all answers identical.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,20 +36,23 @@ class Measured:
     cold_seconds: float
     cached_seconds: float
     variations: int
-    """How many variations `opsieve verify` found identical; 0 when it was not asked."""
+    """How many variations `opsieve verify` tried and found identical; 0 when it was not asked."""
 
 
 def main() -> None:
     """Measure and report."""
     arguments = parser(__doc__)
-    arguments.add_argument("--verify", action="store_true", help="also compare the answers (a minute a model)")
+    arguments.add_argument("--no-verify", action="store_true", help="do not compare the answers (a minute a model)")
     options = arguments.parse_args()
     install = find_torch()
     with tempfile.TemporaryDirectory(prefix="opsieve-sizes-") as folder:
         samples = write_samples(Path(folder) / "models")
-        builds = [_measure(sample, install, Path(folder) / "slim", options.verify) for sample in samples]
+        builds = [_measure(sample, install, Path(folder) / "slim", not options.no_verify) for sample in samples]
     first = builds[0]
-    rows = [("(stock)", "", _mb(first.library_before), _mb(first.package_before), "", "", "")]
+    stripped = _stripped_size(install)
+    rows = [("full PyTorch", "", _mb(first.library_before), _mb(first.package_before), "", "", "", "")]
+    if stripped:
+        rows.append(("stripped", "", _mb(stripped), "", "", "", "", ""))
     rows += [
         (
             build.model,
@@ -57,11 +62,13 @@ def main() -> None:
             _mb(build.wheel),
             f"{build.cold_seconds:.0f}",
             f"{build.cached_seconds:.0f}",
+            str(build.variations or ""),
         )
         for build in builds
     ]
-    columns = ("model", "operators", "library, MB", "package, MB", "wheel, MB", "cold, s", "cached, s")
-    report(columns, rows, {"builds": [asdict(build) for build in builds]}, options.json)
+    columns = ("model", "operators", "library", "package", "wheel", "cold", "cached", "identical")
+    numbers = {"stripped_library": stripped, "builds": [asdict(build) for build in builds]}
+    report(columns, rows, numbers, options.json, "MB (10^6 bytes), seconds")
 
 
 def _measure(sample: Sample, install: TorchInstall, out: Path, verify: bool) -> Measured:
@@ -86,6 +93,15 @@ def _measure(sample: Sample, install: TorchInstall, out: Path, verify: bool) -> 
         cached_seconds=cached,
         variations=variations,
     )
+
+
+def _stripped_size(install: TorchInstall) -> int:
+    """What everybody tries first: bytes that `strip` leaves of the library, 0 where there is no `strip`."""
+    if shutil.which("strip") is None:
+        return 0
+    with tempfile.NamedTemporaryFile() as file:
+        subprocess.run(["strip", "-o", file.name, install.library(LIBRARY)], check=True)
+        return Path(file.name).stat().st_size
 
 
 def _installed_size(install: TorchInstall) -> int:

@@ -39,8 +39,8 @@ def write_samples(folder: Path) -> tuple[Sample, ...]:
     return (
         Sample("Silero VAD", _published(folder), ("--shape", "1,512", "--shape", "=16000")),
         Sample("MobileNetV2", mobilenet, ("--shape", "1,3,224,224")),
-        Sample("LSTM classifier", recurrent, ("--shape", "2,32:int64:0..1000")),
-        Sample("transformer encoder", encoder, ("--shape", "2,32:int64:0..1000")),
+        Sample("LSTM", recurrent, ("--shape", "2,32:int64:0..1000")),
+        Sample("Transformer", encoder, ("--shape", "2,32:int64:0..1000")),
     )
 
 

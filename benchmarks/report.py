@@ -42,10 +42,14 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def report(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Mapping[str, object], file: Path | None
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: Mapping[str, object],
+    file: Path | None,
+    title: str | None = None,
 ) -> None:
     """Print rows of text; with `file`, write `numbers` and the machine as JSON."""
-    print_table(columns, rows, right=columns[1:])
+    print_table(columns, rows, right=columns[1:], title=title)
     if file is not None:
         document = {"machine": asdict(this_machine(find_torch())), **numbers}
         file.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")

@@ -72,10 +72,13 @@ def _results(name: str) -> Any:  # noqa: ANN401 (JSON)
 
 
 def _build_sizes() -> str:
-    builds = _results("build_sizes")["builds"]
+    results = _results("build_sizes")
+    builds = results["builds"]
     stock = builds[0]
     operators = str(_results("graph_time")["operators"])
-    rows = [("full PyTorch", operators, _mb(stock["library_before"]), _mb(stock["package_before"]), "", "", "")]
+    rows = [("full PyTorch", operators, _mb(stock["library_before"]), _mb(stock["package_before"]), "", "", "", "")]
+    if results["stripped_library"]:
+        rows.append(("the same, stripped", operators, _mb(results["stripped_library"]), "", "", "", "", ""))
     rows += [
         (
             build["model"],
@@ -85,10 +88,20 @@ def _build_sizes() -> str:
             _mb(build["wheel"]),
             f"{build['cold_seconds']:.0f}",
             f"{build['cached_seconds']:.0f}",
+            str(build["variations"] or ""),
         )
         for build in builds
     ]
-    columns = ("model", "operators", "libtorch_cpu.so, MB", "package, MB", "wheel, MB", "first build, s", "next, s")
+    columns = (
+        "model",
+        "operators",
+        "libtorch_cpu.so, MB",
+        "package, MB",
+        "wheel, MB",
+        "first build, s",
+        "next, s",
+        "identical",
+    )
     return _table(columns, rows)
 
 
