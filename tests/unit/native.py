@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
@@ -35,6 +36,7 @@ class Compiler:
 
     folder: Path
     _made: dict[object, Path] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=count)
 
     def library(self, *sources: Path | str, flags: Sequence[str] = (), linker: str = "bfd") -> Path:
         """Compile and link files, or C++ text, with the compiler's default level of optimisation and `flags`."""
@@ -42,11 +44,11 @@ class Compiler:
         if key not in self._made:
             if shutil.which(f"ld.{linker}") is None:
                 pytest.skip(f"the linker ld.{linker} is not installed")
-            self._made[key] = self._link(self.folder / str(len(self._made)), sources, flags, linker)
+            self._made[key] = self._link(self.folder / f"{next(self._numbers)}", sources, flags, linker)
         return self._made[key]
 
     def _link(self, folder: Path, sources: Sequence[Path | str], flags: Sequence[str], linker: str) -> Path:
-        folder.mkdir()
+        folder.mkdir(parents=True)
         files = [source if isinstance(source, Path) else _written(folder, source) for source in sources]
         out = folder / "library.so"
         common = ["-std=c++20", "-fPIC", "-shared", "-Wl,--build-id=sha1", f"-fuse-ld={linker}"]

@@ -34,8 +34,7 @@ def _table(*values: int) -> Flags:
     return table
 
 
-_IS_PREFIX = _table(0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3)
-_IS_PREFIX_OR_REX = _IS_PREFIX | _table(*range(0x40, 0x50))
+_IS_PREFIX_OR_REX = _table(0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3, *range(0x40, 0x50))
 _IS_SHORT_BRANCH = _table(*range(0x70, 0x80), 0xEB, *range(0xE0, 0xE4))
 _ENDS_FLOW = _table(0xC2, 0xC3, 0xCA, 0xCB, 0xCC, 0xE8, 0xE9, 0xEB, 0xF4)
 _MODRM_OFFSET = np.ones(256, np.int64)
@@ -143,15 +142,15 @@ def _rip_operands(code: Bytes, position: Int64s, lengths: Lengths) -> _Operands:
 
 
 def _opcode_position(code: Bytes, position: Int64s) -> Int64s:
-    """The position behind legacy and REX prefixes."""
+    """The position behind legacy and REX prefixes, in any order: a REX prefix before another one does not count, but
+    is allowed."""
     opcode = position.copy()
-    active = np.flatnonzero(_IS_PREFIX[code[opcode]])
+    active = np.flatnonzero(_IS_PREFIX_OR_REX[code[opcode]])
     for _ in range(_MAX_PREFIXES):
         if not len(active):
             break
         opcode[active] += 1
-        active = active[_IS_PREFIX[code[opcode[active]]]]
-    opcode += (code[opcode] & 0xF0) == 0x40
+        active = active[_IS_PREFIX_OR_REX[code[opcode[active]]]]
     return opcode
 
 
