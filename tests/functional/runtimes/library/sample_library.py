@@ -24,7 +24,8 @@ from opsieve.runtimes.wheel.library.slim import SlimPlan
 from opsieve.runtimes.wheel.library.stubs import PrunedError
 
 SOURCES = Path(__file__).parent / "sample"
-LINKERS = ("bfd", "gold", "lld", "mold")
+LINKERS = ("bfd", "gold", "lld")
+"""Not mold: its procedure linkage table has a form that `opsieve.code` refuses."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ def unwind_records(elf: ElfFile) -> dict[int, object]:
 def _record(elf: ElfFile, fde: FDE, start: int, table: int) -> object:
     # pyelftools gives pointers relative to their own place as addresses.
     assert fde.header["initial_location"] == start
-    instructions = [(i.opcode, i.args) for i in (*fde.cie.instructions, *fde.instructions)]
+    # DW_CFA_nop (0) is padding.
+    instructions = [(i.opcode, i.args) for i in (*fde.cie.instructions, *fde.instructions) if i.opcode]
     handlers = None if fde.lsda_pointer is None else _handlers(elf, fde.lsda_pointer)
     return (
         fde.header["address_range"],

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from opsieve.code.elf import ElfFile
+from opsieve.code.functions import read_functions
 from opsieve.errors import UnsupportedLibrary
+from opsieve.runtimes.wheel.library.kept import KeptCode
 from opsieve.runtimes.wheel.library.slim import SlimPlan, slim_library
 from tests.functional.runtimes.library.sample_library import build_sample
 from tests.functional.runtimes.library.test_sample import RAISING
@@ -29,7 +34,6 @@ from tests.functional.runtimes.library.test_sample import RAISING
         ("lld", "-Wl,-z,now -Wl,-z,separate-loadable-segments"),
         ("lld", "-Wl,-z,nognustack -Wl,--rosegment -O2"),
         ("lld", "-Wl,--no-rosegment"),
-        ("mold", "-Wl,-z,now"),
     ],
 )
 def test_every_shape_works(linker: str, options: str, tmp_path: Path) -> None:
@@ -48,10 +52,19 @@ def test_every_shape_works(linker: str, options: str, tmp_path: Path) -> None:
     assert (guarded.returncode, "removed_unlisted(int)" in guarded.stderr) == (86, True)
 
 
-def test_packed_relocations_are_refused(tmp_path: Path) -> None:
+def test_packed_relocations_can_only_be_stripped(tmp_path: Path) -> None:
     """Their pointers are not read, so a constant or a function that only they name could get lost."""
-    sample = build_sample(tmp_path, "bfd", "-Wl,-z,pack-relative-relocs")
-    with pytest.raises(UnsupportedLibrary, match="packed"):
-        slim_library(sample.elf(), sample.plan(), tmp_path / "out.so")
-    slim_library(sample.elf(), SlimPlan(), tmp_path / "slim/libsample.so")
-    assert sample.run("ordinary", libraries=tmp_path / "slim").returncode == 0
+    with pytest.raises(UnsupportedLibrary, match="relr"):
+        build_sample(tmp_path, "bfd", "-Wl,-z,pack-relative-relocs")
+    elf = ElfFile(tmp_path / "libsample.so")
+    functions = read_functions(elf)
+    everything = KeptCode.of(functions, np.ones(len(functions), bool))
+    with pytest.raises(UnsupportedLibrary, match="relr"):
+        slim_library(elf, SlimPlan(code=everything), tmp_path / "out.so")
+    slim_library(elf, SlimPlan(), tmp_path / "slim/libsample.so")
+    outputs = [
+        subprocess.check_output([tmp_path / "driver", "ordinary"], env={"LD_LIBRARY_PATH": f"{folder}:{tmp_path}"})
+        for folder in (tmp_path, tmp_path / "slim")
+    ]
+    assert outputs[0] == outputs[1]
+    assert len(outputs[0]) > 500

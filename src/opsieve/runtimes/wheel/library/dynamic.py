@@ -11,7 +11,7 @@ from opsieve.errors import UnsupportedLibrary
 from opsieve.runtimes.wheel.library.fields import write_signed
 from opsieve.runtimes.wheel.library.image import Image
 
-DT_NULL, DT_INIT, DT_FINI, DT_RELR = 0, 12, 13, 36
+DT_NULL, DT_INIT, DT_FINI = 0, 12, 13
 _ENTRY = np.dtype([("tag", "<i8"), ("value", "<i8")])
 
 

@@ -1,20 +1,23 @@
-"""Looking for the one unwinding instruction that holds an address and so ties a record to its place."""
+"""Reading the instructions of unwinding records: where they end, and whether one of them ties a record to its place."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from opsieve.code.elf import Bytes, Int64s
 from opsieve.runtimes.wheel.library.fields import TableError, read_uleb
+from opsieve.runtimes.wheel.library.ranges import Flags
 
-_SET_LOCATION = 0x01
+_NOP, _SET_LOCATION = 0x00, 0x01
 _LONGEST_SEQUENCE = 100_000
 """Instructions of one record; those of libtorch_cpu.so have at most a few hundred."""
 
 _ULEBS = np.full(256, -1, np.int8)
 """How many LEB128 numbers follow each opcode, -1 for one that nobody defined: DWARF 5, section 7.24, and the GNU
 extensions 0x2d to 0x2f. Their sign does not matter for their length."""
-_ULEBS[0x00:0x05] = 0
+_ULEBS[[0x00, _SET_LOCATION, 0x02, 0x03, 0x04]] = 0
 _ULEBS[[0x0A, 0x0B, 0x0F, 0x2D]] = 0
 _ULEBS[[0x06, 0x07, 0x08, 0x0D, 0x0E, 0x10, 0x13, 0x16, 0x2E]] = 1
 _ULEBS[[0x05, 0x09, 0x0C, 0x11, 0x12, 0x14, 0x15, 0x2F]] = 2
@@ -31,25 +34,33 @@ _BLOCK[[0x0F, 0x10, 0x16]] = True
 """Whether an expression with its length before it follows."""
 
 
-def sets_location(contents: Bytes, starts: Int64s, ends: Int64s) -> np.ndarray:
-    """For each instruction sequence `[starts[i], ends[i])` whether it uses DW_CFA_set_loc.
+@dataclass(frozen=True, slots=True, eq=False)
+class Programs:
+    """What the instruction sequences of some records amount to."""
 
-    No compiler emits it for position-independent code, but moving such a record would unwind wrongly without a word.
-    Sequences without a byte of that value are not read. Raises TableError for an opcode nobody defined.
-    """
-    found = np.zeros(len(starts), bool)
-    ones = np.cumsum(contents == _SET_LOCATION)
-    first = np.where(starts > 0, ones[starts - 1], 0)
-    active = np.flatnonzero((ends > starts) & (ones[ends - 1] > first))
+    ends: Int64s
+    """The position behind the last instruction of each that does anything; DW_CFA_nop is padding."""
+
+    fixed: Flags
+    """Whether each holds an address (DW_CFA_set_loc). No compiler emits that for position-independent code, but
+    moving such a record would unwind wrongly without a word."""
+
+
+def read_programs(contents: Bytes, starts: Int64s, ends: Int64s) -> Programs:
+    """Read the sequences `[starts[i], ends[i])`. Raises TableError for an opcode that nobody defined."""
+    used, fixed = starts.copy(), np.zeros(len(starts), bool)
+    active = np.flatnonzero(ends > starts)
     place = starts[active]
     for _ in range(_LONGEST_SEQUENCE):
         if not len(active):
-            return found
+            return Programs(used, fixed)
         opcode = contents[place]
-        hit = opcode == _SET_LOCATION
-        found[active[hit]] = True
+        stop = opcode == _SET_LOCATION
+        fixed[active[stop]] = True
         place = _behind(contents, place, opcode)
-        more = (place < ends[active]) & ~hit
+        real = opcode != _NOP
+        used[active[real]] = place[real]
+        more = (place < ends[active]) & ~stop
         active, place = active[more], place[more]
     raise TableError(f"an unwinding record has more than {_LONGEST_SEQUENCE} instructions")
 

@@ -69,6 +69,16 @@ class FrameTable:
     def __len__(self) -> int:
         return len(self.positions)
 
+    @property
+    def pointer_sizes(self) -> Int64s:
+        """Bytes of the address at which the code of each starts, and of its length."""
+        return np.array([cie.pointer_size for cie in self.cies], np.int64)[self.cie]
+
+    @property
+    def lsda_sizes(self) -> Int64s:
+        """Bytes of the pointer to the language-specific data of each."""
+        return np.array([cie.lsda_size for cie in self.cies], np.int64)[self.cie]
+
 
 def read_frames(elf: ElfFile) -> FrameTable | None:
     """Read all of `.eh_frame`; None when the library has none.

@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from opsieve.code.elf import EM_X86_64, PROGRAM_HEADER, PT_LOAD, ElfFile
 from opsieve.code.references import References
 from opsieve.errors import InvalidLibrary, UnsupportedLibrary
 from opsieve.files import replacing_file
 from opsieve.progress import SILENT, Progress
 from opsieve.runtimes.wheel.library.additions import Additions
-from opsieve.runtimes.wheel.library.dynamic import DT_RELR, read_dynamic
 from opsieve.runtimes.wheel.library.frames import read_frames
 from opsieve.runtimes.wheel.library.guard.install import Guard, make_guard
 from opsieve.runtimes.wheel.library.guard.table import STATE_SIZE, RemovedFunctions
@@ -36,6 +37,7 @@ from opsieve.runtimes.wheel.library.segments import (
     read_segments,
     split,
 )
+from opsieve.runtimes.wheel.library.settle import settle_removed
 from opsieve.runtimes.wheel.library.stubs import PrunedError, Stubs, make_stubs
 from opsieve.runtimes.wheel.library.unwind import UnwindCopy, copy_unwind_tables
 
@@ -102,7 +104,6 @@ def _strip(elf: ElfFile) -> tuple[Image, SlimReport]:
 
 
 def _slim(elf: ElfFile, plan: SlimPlan, code: KeptCode) -> tuple[Image, SlimReport]:
-    _refuse_packed_relocations(elf)
     segments = read_segments(elf)
     frames = read_frames(elf)
     unwind = None if frames is None else copy_unwind_tables(elf, frames, code.frames(frames))
@@ -122,18 +123,11 @@ def _slim(elf: ElfFile, plan: SlimPlan, code: KeptCode) -> tuple[Image, SlimRepo
         image.write(additions.address(_UNWIND), unwind.render(additions.address(_UNWIND)))
     if guard is not None:
         guard.install(elf, image, additions, table, len(layout.headers))
+    raising = np.empty(0, np.int64) if plan.redirects is None else plan.redirects.starts
+    settle_removed(elf, image, code.removed, raising)
     redirected = None if stubs is None else _raise_errors(elf, image, plan, code, stubs, additions)
     records = (0, 0) if unwind is None else (len(unwind.frames), len(unwind.kept))
     return image, _report(elf, image, layout, needed, additions.sizes(), records, redirected)
-
-
-def _refuse_packed_relocations(elf: ElfFile) -> None:
-    if read_dynamic(elf).value(DT_RELR):
-        raise UnsupportedLibrary(
-            "the library has packed relocations (DT_RELR), whose pointers are not read",
-            where=elf.path,
-            remedy="keep this library as it is",
-        )
 
 
 def _reserve(

@@ -50,8 +50,7 @@ class Thrower:
 def find_thrower(elf: ElfFile) -> Thrower:
     """Look for torchCheckFail among what the library imports and defines.
 
-    An entry of the PLT is preferred, even for the library's own function, so that interposition works as it did. With
-    lazy binding its slot leads to the resolver until its first use, which needs what the entry sets up before it jumps.
+    An entry of the PLT is preferred, even for the library's own function, so that interposition works as it did.
     Raises UnsupportedLibrary if the library never calls it: then it has no operators either.
     """
     for table in (elf.plt_relocations, elf.relocations):
@@ -80,15 +79,13 @@ def _slot(elf: ElfFile, relocations: Records) -> int | None:
 
 
 def _plt_entry(elf: ElfFile, slot: int) -> int | None:
-    """The address of the PLT entry that jumps through `slot`."""
+    """The address of the jump through `slot` in its PLT entry; what may stand before it only marks the entry."""
     for section in filter(None, map(elf.find_section, PLT_SECTIONS)):
         code = elf.contents(section)
         jumps = np.flatnonzero((code[:-5] == 0xFF) & (code[1:-4] == 0x25))
         targets = section.address + jumps + 6 + read_signed(code, jumps + 2, 4)
-        for jump in jumps[targets == slot].tolist():
-            # mold puts the number of the relocation into %r11d first, all others push it behind the jump.
-            before = code[max(jump - 6, 0) : jump].tobytes()
-            return int(section.address + jump - (6 if before.startswith(b"\x41\xbb") else 0))
+        if np.any(targets == slot):
+            return section.address + int(jumps[targets == slot][0])
     return None
 
 

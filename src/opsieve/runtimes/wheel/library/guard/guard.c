@@ -28,7 +28,7 @@ struct header {
     int64_t state;              /* struct state, writable */
 };
 
-struct block { /* of the name table: deflated, see struct names */
+struct block { /* of the name table: deflated */
     uint32_t first;  /* address of its first function */
     uint32_t size;   /* bytes deflated */
     uint64_t offset; /* from the index */
@@ -36,10 +36,8 @@ struct block { /* of the name table: deflated, see struct names */
 
 enum { TEXT = 1 << 16, SIGNALS = 4 };
 
-struct names { /* a block, inflated; then the strings of each function: name, operator */
-    uint32_t count;
-    uint32_t starts_ends_strings[(TEXT - 4) / 4];
-};
+/* A block, inflated, holds for each function four things: the distance of its start from the end of the function before
+ * (of the first one: from the start in the index), its size, both in LEB128; its name; the operator, or nothing. */
 
 struct action { /* struct kernel_sigaction of Linux, not the one of libc */
     void (*handler)(int, void *, void *);
@@ -52,10 +50,7 @@ struct state {
     struct action old[SIGNALS];
     int reporting;
     struct inflater inflater;
-    union {
-        struct names names;
-        uint8_t bytes[TEXT];
-    } block;
+    uint8_t text[TEXT];
 };
 
 _Static_assert(sizeof(struct state) <= 72 * 1024, "guard_table.STATE_SIZE is too small");
@@ -172,13 +167,24 @@ static int in_image(uint64_t address, int *present) {
 }
 
 struct found {
-    uint32_t start;
+    uint64_t start;
     const char *name, *op;
 };
 
-static const char *skip(const char *text, const char *end) {
+/* Behind the string that starts at `text`. */
+static const uint8_t *skip(const uint8_t *text, const uint8_t *end) {
     while (text < end && *text) text++;
     return text < end ? text + 1 : end;
+}
+
+static uint64_t number(const uint8_t **next, const uint8_t *end) {
+    uint64_t value = 0;
+    for (int shift = 0; *next < end && shift < 63; shift += 7) {
+        uint8_t byte = *(*next)++;
+        value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128) break;
+    }
+    return value;
 }
 
 /* The removed function that holds an address; 0 if there is none. */
@@ -195,22 +201,22 @@ static int find_removed(uint64_t address, struct found *result) {
     if (!low) return 0;
     const struct block *block = &blocks[low - 1];
     struct state *s = state();
-    long size = inflate(&s->inflater, (const uint8_t *)blocks + block->offset, block->size, s->block.bytes, TEXT - 1);
-    if (size < 4) return 0;
-    s->block.bytes[size] = 0;
-    const uint32_t *starts = s->block.names.starts_ends_strings;
-    uint64_t count = s->block.names.count;
-    if (count > (uint64_t)(size - 4) / 8) return 0;
-    const char *text = (const char *)(starts + 2 * count), *end = (const char *)s->block.bytes + size;
-    for (uint64_t i = 0; i < count; i++) {
-        const char *op = skip(text, end);
-        if (starts[i] <= address && address < starts[count + i]) {
-            result->start = starts[i];
-            result->name = text;
-            result->op = op;
-            return 1;
-        }
-        text = skip(op, end);
+    const uint8_t *data = (const uint8_t *)blocks + block->offset;
+    long size = inflate(&s->inflater, data, block->size, s->text, TEXT);
+    const uint8_t *next = s->text, *end = s->text + (size > 0 ? size : 0);
+    uint64_t start = block->first;
+    while (next < end) {
+        start += number(&next, end);
+        uint64_t length = number(&next, end);
+        result->start = start;
+        result->name = (const char *)next;
+        next = skip(next, end);
+        result->op = (const char *)next;
+        next = skip(next, end);
+        if (address < start) break;
+        /* Every string ends within the block, or it would not have been read to its end. */
+        if (address < start + length) return next[-1] == 0;
+        start += length;
     }
     return 0;
 }

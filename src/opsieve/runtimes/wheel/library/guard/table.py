@@ -1,7 +1,7 @@
 """What the guard knows of a library: the names of its removed functions, in a form a signal handler can search.
 
 The names of 200,000 functions are 27 MB of text. They are deflated in blocks of a few hundred functions, with the
-first address of each block beside it, so that the handler inflates one block only (guard.c, `struct names`).
+first address of each block beside it, so that the handler inflates one block only (guard.c, find_removed).
 """
 
 from __future__ import annotations
@@ -12,17 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from importlib.resources import files
 
-import numpy as np
-
 from opsieve.code.elf import Int64s
 
 STATE_SIZE = 72 * 1024
 """Bytes of writable memory that the guard needs (`struct state`)."""
 
-_BLOCK_TEXT = 44_000
-"""Bytes of text in a block; with the addresses it must stay below 64 KB (TEXT in guard.c)."""
+_BLOCK_SIZE = 60_000
+"""Bytes of a block before it is deflated, about; they must stay below 64 KB (TEXT in guard.c)."""
 
-_BLOCK_FUNCTIONS = 1_000
 _LONGEST_NAME = 200
 """Characters; the names of template instances run to thousands and say little after the first hundred."""
 
@@ -108,19 +105,28 @@ def make_name_table(removed: RemovedFunctions) -> NameTable:
 
 
 def _blocks(removed: RemovedFunctions) -> Iterator[tuple[int, bytes]]:
-    texts = [_text(name, removed, operator) for name, operator in _pairs(removed)]
-    low, size = 0, 0
-    for high, text in enumerate(texts):
-        if size + len(text) > _BLOCK_TEXT or high - low == _BLOCK_FUNCTIONS:
-            yield _block(removed, low, high, texts)
-            low, size = high, 0
-        size += len(text)
-    if texts:
-        yield _block(removed, low, len(texts), texts)
+    """Each block: the address of its first function, and its deflated contents."""
+    columns = (removed.starts.tolist(), removed.ends.tolist(), removed.names, removed.operators.tolist())
+    first, behind, block = 0, 0, bytearray()
+    for start, end, name, operator in zip(*columns, strict=True):
+        if len(block) > _BLOCK_SIZE:
+            yield first, _deflate(block)
+            block.clear()
+        if not block:
+            first = behind = start
+        block += _number(start - behind) + _number(end - start) + _text(name, removed, operator)
+        behind = end
+    if block:
+        yield first, _deflate(block)
 
 
-def _pairs(removed: RemovedFunctions) -> Iterator[tuple[bytes, int]]:
-    return zip(removed.names, removed.operators.tolist(), strict=True)
+def _number(value: int) -> bytes:
+    """LEB128."""
+    low = bytearray()
+    while value > 0x7F:
+        low.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*low, value))
 
 
 def _text(name: bytes, removed: RemovedFunctions, operator: int) -> bytes:
@@ -128,12 +134,9 @@ def _text(name: bytes, removed: RemovedFunctions, operator: int) -> bytes:
     return f"{readable(name)[:_LONGEST_NAME]}\0{of_operator}\0".encode("utf-8", "replace")
 
 
-def _block(removed: RemovedFunctions, low: int, high: int, texts: list[bytes]) -> tuple[int, bytes]:
-    starts, ends = removed.starts[low:high], removed.ends[low:high]
-    addresses = np.concatenate([starts, ends]).astype("<u4").tobytes()
-    contents = struct.pack("<I", high - low) + addresses + b"".join(texts[low:high])
+def _deflate(block: bytes | bytearray) -> bytes:
     compressor = zlib.compressobj(6, zlib.DEFLATED, -15)
-    return int(starts[0]), compressor.compress(contents) + compressor.flush()
+    return compressor.compress(block) + compressor.flush()
 
 
 def readable(name: bytes) -> str:
