@@ -117,6 +117,12 @@ def _others() -> str:
     return _table(("", "seconds", "peak memory, MB"), rows)
 
 
+def _kept_code() -> str:
+    found = _results("kept_code")
+    rows = [[f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row] for row in found["rows"]]
+    return _table(found["columns"], rows)
+
+
 def _machine() -> str:
     machine = _results("build_sizes")["machine"]
     return (
@@ -138,7 +144,12 @@ def _seconds(value: float) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-TABLES: dict[str, Callable[[], str]] = {"build_sizes": _build_sizes, "others": _others, "machine": _machine}
+TABLES: dict[str, Callable[[], str]] = {
+    "build_sizes": _build_sizes,
+    "kept_code": _kept_code,
+    "others": _others,
+    "machine": _machine,
+}
 
 if __name__ == "__main__":
     main()
