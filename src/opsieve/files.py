@@ -15,9 +15,7 @@ from opsieve.errors import OutputExists
 def refuse_existing(target: Path, force: bool) -> None:
     """Raise OutputExists if `target` is there and `force` is not given."""
     if not force and (target.exists() or target.is_symlink()):
-        raise OutputExists(
-            "the output exists already", where=target, remedy="choose another name, or give --force"
-        )
+        raise OutputExists("the output exists already", where=target, remedy="choose another name, or give --force")
 
 
 @contextmanager
@@ -30,8 +28,8 @@ def replacing_file(target: Path, *, force: bool = False) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -44,15 +42,15 @@ def replacing_folder(target: Path, *, force: bool = False) -> Iterator[Path]:
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         yield temporary
-        os.chmod(temporary, 0o777 & ~_umask())
+        temporary.chmod(0o777 & ~_umask())
         if force and target.exists():
             # rename() cannot replace a folder that is not empty: move the old one aside first.
             old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-            os.replace(target, old / target.name)
-            os.replace(temporary, target)
+            target.replace(old / target.name)
+            temporary.replace(target)
             shutil.rmtree(old)
         else:
-            os.replace(temporary, target)
+            temporary.replace(target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

@@ -81,9 +81,7 @@ class ChildFailed(OpsieveError):
     """A child process with torch ended badly. `stderr` holds the end of what it said."""
 
     def __init__(self, script: Path, returncode: int, stderr: str) -> None:
-        super().__init__(
-            f"the helper process {script.name} failed with status {returncode}: {stderr.strip()[-400:]}"
-        )
+        super().__init__(f"the helper process {script.name} failed with status {returncode}: {stderr.strip()[-400:]}")
         self.returncode = returncode
         self.stderr = stderr
 

@@ -73,7 +73,7 @@ def _stops(graph: OpGraph, operators: frozenset[str]) -> Flags:
 
 
 def _kernel_roots(graph: OpGraph, operators: frozenset[str], scopes: frozenset[Scope]) -> Int64s:
-    """Kernels are reached through the dispatcher, which the cuts hide: those of selected operators, and all fallbacks."""
+    """Kernels are reached through the dispatcher, which the cuts hide: those of selected operators, all fallbacks."""
     kernels = [kernel for operator in operators for kernel in kernels_in_scope(graph, operator, scopes)]
     for found in graph.fallbacks.values():
         kernels.extend(found)
