@@ -24,7 +24,7 @@ READER_GONE = 141
 INTERNAL_ERROR = 70
 
 
-class ReaderGone(Exception):  # noqa: N818 (no fault, and never shown)
+class ReaderGone(Exception):
     """Nobody reads standard output any more."""
 
 
