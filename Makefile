@@ -64,6 +64,6 @@ $(READY): pyproject.toml scripts/set_up.py
 	@$(SET_UP)
 	@touch $@
 
-$(READY)-%: $(READY)
+$(READY)-%: pyproject.toml scripts/set_up.py
 	@$(SET_UP) --extra $*
-	@touch $@
+	@touch $(READY) $@
