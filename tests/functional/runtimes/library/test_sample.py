@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from opsieve.code.elf import ElfFile
+from opsieve.code.elf import PT_LOAD, ElfFile
+from opsieve.runtimes.wheel.library.segments import PAGE
 from opsieve.runtimes.wheel.library.slim import SlimPlan, slim_library
 from tests.functional.runtimes.library.sample_library import (
     LINKERS,
@@ -124,20 +126,43 @@ def test_removed_code_is_gone(sample: Sample, slim: Path) -> None:
     plan = sample.plan()
     assert plan.code is not None
     new = ElfFile(slim / "libsample.so")
-    entries = set(sample.graph.functions.starts.tolist())
+    references, functions = sample.graph.references, sample.graph.functions
+    shared = shared_pages(new)
+    assert shared
+    known = [functions.entries, references.branch_targets, references.operand_targets]
+    removed_bytes = 0
     for start, end in plan.code.removed:
         contents = memory(new, start, end, hole=0xCC)
-        for entry in [e - start for e in entries if start <= e < end]:
-            contents[entry : entry + 5] = 0xCC  # jumps to stubs
-        assert np.all(contents == 0xCC)
+        for place in {int(place) for place in np.concatenate(known) if start <= place < end}:
+            assert contents[place - start] in (0xCC, 0xE9), hex(place)  # a trap, or a jump to a stub
+            if contents[place - start] == 0xE9:
+                assert place // PAGE not in shared
+                contents[place - start : place - start + 5] = 0xCC
+        own_page = [address // PAGE not in shared for address in range(start, end)]
+        assert np.all(contents[own_page] == 0xCC)
+        removed_bytes += sum(own_page)
+    assert removed_bytes > 20_000
     assert new.path.stat().st_size < sample.library.stat().st_size
+
+
+def shared_pages(elf: ElfFile) -> set[int]:
+    """Numbers of the pages of code that come from a page of the file from which another page of code comes too."""
+    memory_pages = defaultdict(list)
+    for segment in elf.segments:
+        if segment["type"] == PT_LOAD and segment["flags"] & 1:
+            address, size, offset = (int(segment[name]) for name in ("vaddr", "filesz", "offset"))
+            for page in range(address // PAGE, (address + size - 1) // PAGE + 1):
+                memory_pages[offset // PAGE + page - address // PAGE].append(page)
+    return {page for pages in memory_pages.values() if len(pages) > 1 for page in pages}
 
 
 def test_the_report_counts_every_byte_once(sample: Sample, tmp_path: Path) -> None:
     report = slim_library(sample.elf(), sample.plan(), tmp_path / "lib.so")
     assert report.file_size == (tmp_path / "lib.so").stat().st_size
     in_file = sum(section.in_file for section in report.sections)
-    assert in_file + report.between_sections + sum(report.additions.values()) + report.padding == report.file_size
+    total = in_file + report.between_sections + sum(report.additions.values()) + report.padding - report.shared
+    assert total == report.file_size
+    assert report.shared > 0
     assert report.between_sections >= 64
     text = next(section for section in report.sections if section.name == ".text")
     assert text.needed <= text.in_file < text.stock

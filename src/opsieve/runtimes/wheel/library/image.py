@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from opsieve.code.elf import HEADER, PROGRAM_HEADER, Bytes, ElfFile, Int64s
 from opsieve.errors import InvalidLibrary
 from opsieve.runtimes.wheel.library.ranges import Flags, Ranges
-from opsieve.runtimes.wheel.library.segments import Layout, Segment, header_records
+from opsieve.runtimes.wheel.library.segments import Layout, header_records
 
 
 class Image:
@@ -17,13 +15,24 @@ class Image:
 
     def __init__(self, elf: ElfFile, layout: Layout) -> None:
         self.data: Bytes = np.zeros(layout.file_size, np.uint8)
-        self._path = elf.path
-        self._loads: Sequence[Segment] = layout.loads
-        self._starts = np.array([load.address for load in self._loads], np.int64)
-        self._ends = np.array([load.end for load in self._loads], np.int64)
-        self._offsets = np.array([load.offset for load in self._loads], np.int64)
+        self.shared = Ranges.empty()
+        """Addresses in pages that stand for several: only what must stay may be written there."""
+        self._elf = elf
+        self._starts = np.array([load.address for load in layout.loads], np.int64)
+        self._ends = np.array([load.end for load in layout.loads], np.int64)
+        self._offsets = np.array([load.offset for load in layout.loads], np.int64)
+        self._old_offsets = np.array([old for _, old in layout.pieces], np.int64)
         for segment, old in layout.pieces:
             self.data[segment.offset : segment.offset + segment.file_size] = elf.bytes[old : old + segment.file_size]
+
+    def share(self, pages: Ranges, kept: Ranges, filler: int) -> None:
+        """Make pages that stand for several: what `kept` holds of each comes together, all else is `filler`."""
+        self.shared = pages
+        self.fill(pages, filler)
+        for start, end in kept.intersection(pages):
+            index = int(np.searchsorted(self._starts, start, "right")) - 1
+            old = int(self._old_offsets[index]) + start - int(self._starts[index])
+            self.write(start, self._elf.bytes[old : old + end - start])
 
     @property
     def addresses(self) -> Ranges:
@@ -41,7 +50,7 @@ class Image:
         if np.any(lacking):
             raise InvalidLibrary(
                 f"what should stand at address {int(addresses[lacking][0]):#x} is in no loaded segment",
-                where=self._path,
+                where=self._elf.path,
             )
         index = np.searchsorted(self._starts, addresses, "right") - 1
         return self._offsets[index] + addresses - self._starts[index]

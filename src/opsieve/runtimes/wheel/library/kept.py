@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opsieve.code.elf import PT_LOAD, ElfFile, Section
+from opsieve.code.arrays import distinct
+from opsieve.code.elf import PT_LOAD, ElfFile, Int64s, Section
 from opsieve.code.functions import FunctionTable
-from opsieve.code.links import Links, read_links
+from opsieve.code.links import Links
 from opsieve.code.references import References
 from opsieve.runtimes.wheel.library.frames import FrameTable
 from opsieve.runtimes.wheel.library.ranges import Flags, Ranges
@@ -26,17 +27,26 @@ class KeptCode:
 
     analysed: Ranges
     kept: Ranges
+    entries: Int64s
+    """Addresses at which code begins: of functions and of labels."""
 
     @classmethod
     def of(cls, functions: FunctionTable, kept: Flags) -> KeptCode:
         """Keep the functions for which `kept` is set, each up to the start of the next."""
         everything = Ranges.of(functions.starts, functions.ends)
-        return cls(everything, Ranges.of(functions.starts[kept], functions.ends[kept]))
+        chosen = Ranges.of(functions.starts[kept], functions.ends[kept])
+        return cls(everything, chosen, functions.entries)
 
     @property
     def removed(self) -> Ranges:
         """The code that goes."""
         return self.analysed.difference(self.kept)
+
+    def removed_entries(self, references: References, links: Links) -> Int64s:
+        """Wherever removed code may be entered: where it begins, and wherever any instruction or pointer leads."""
+        known = (self.entries, references.branch_targets, references.operand_targets, links.targets)
+        places = np.concatenate(known)
+        return distinct(places[self.removed.contains(places)])
 
     def frames(self, table: FrameTable) -> Flags:
         """The unwinding records that are needed: of code that stays, and of code that was not analysed."""
@@ -51,13 +61,14 @@ def loaded(segments: tuple[Segment, ...]) -> Ranges:
     return Ranges.of(np.array([s.address for s in loads]), np.array([s.end for s in loads]))
 
 
-def droppable(elf: ElfFile, code: KeptCode, references: References | None, stay: Ranges, *, unwind: bool) -> Ranges:
+def droppable(
+    elf: ElfFile, code: KeptCode, references: References | None, links: Links, stay: Ranges, *, unwind: bool
+) -> Ranges:
     """Everything that need not be in the file.
 
     `references` are those of all code; without them all constants stay. `unwind` says that the unwinding tables are
     copied elsewhere, except for the addresses `stay`.
     """
-    links = read_links(elf)
     parts = [code.removed]
     for section in elf.sections:
         if references is not None and _holds_constants(section):

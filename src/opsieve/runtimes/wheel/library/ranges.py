@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from opsieve.code.arrays import distinct
 from opsieve.code.elf import Int64s
 
 Flags = npt.NDArray[np.bool_]
@@ -77,7 +78,7 @@ class Ranges:
         return self._where(other, wanted=False)
 
     def _where(self, other: Ranges, *, wanted: bool) -> Ranges:
-        bounds = np.unique(np.concatenate([self.starts, self.ends, other.starts, other.ends]))
+        bounds = distinct(np.concatenate([self.starts, self.ends, other.starts, other.ends]))
         lows, highs = bounds[:-1], bounds[1:]
         chosen = self.contains(lows) & (other.contains(lows) == wanted)
         return Ranges.of(lows[chosen], highs[chosen])

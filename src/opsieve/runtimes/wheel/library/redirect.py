@@ -137,6 +137,7 @@ def _displacements(image: Image, sites: Int64s, targets: Int64s) -> Int64s:
 
 def _entries(image: Image, redirects: Redirects, stubs: int) -> int:
     room = (redirects.ends - redirects.starts >= _JUMP_SIZE) & image.holds(redirects.starts, _JUMP_SIZE)
+    room &= ~image.shared.overlaps(redirects.starts, redirects.starts + _JUMP_SIZE)
     starts = redirects.starts[room]
     places = image.positions(starts, _JUMP_SIZE)
     image.data[places] = _JUMP

@@ -37,6 +37,9 @@ class SlimReport:
     padding: int
     """Between the segments of the file, for their alignment."""
 
+    shared: int
+    """Bytes of the file that stand for two: they are counted in their sections twice."""
+
     segments: int
     """Parts that the loader maps."""
 

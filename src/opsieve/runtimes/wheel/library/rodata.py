@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from opsieve.code.arrays import distinct
 from opsieve.code.elf import STT_OBJECT, Bytes, ElfFile, Int64s, Records, Section
 from opsieve.code.links import Links
 from opsieve.code.references import References
@@ -37,8 +38,8 @@ def kept_constants(elf: ElfFile, section: Section, references: References, links
     inside = (references.operand_targets >= section.address) & (references.operand_targets < section.end)
     sites, targets = references.operand_sites[inside], references.operand_targets[inside]
     from_data = _within(section, links.targets)
-    cuts = np.append(np.unique(np.concatenate([targets, from_data])), section.end)
-    needed = np.unique(np.concatenate([targets[code.contains(sites)], from_data]))
+    cuts = np.append(distinct(np.concatenate([targets, from_data])), section.end)
+    needed = distinct(np.concatenate([targets[code.contains(sites)], from_data]))
     following = cuts[np.searchsorted(cuts, needed, "right")]
     contents = elf.contents(section)
     return Ranges.of(needed, following).union(
@@ -99,4 +100,4 @@ def _distances(section: Section, contents: Bytes, starts: Int64s, ends: Int64s) 
         table = targets[:length]
         if not np.any((table >= start) & (table < start + 4 * length)):
             found.append(table)
-    return np.unique(np.concatenate(found))
+    return distinct(np.concatenate(found))

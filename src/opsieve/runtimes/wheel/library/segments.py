@@ -119,32 +119,43 @@ class Layout:
 
 
 def lay_out(
-    old: Sequence[Segment], parts: Sequence[Segment], additions: Sequence[Segment], table_address: int | None
+    old: Sequence[Segment],
+    chains: Sequence[Sequence[Segment]],
+    additions: Sequence[Segment],
+    table_address: int | None,
 ) -> Layout:
     """Give every part of the old file and every addition its place in the new one.
 
-    `parts` carry their old offset; `additions` have addresses behind them in ascending order, and one of them holds
-    the header table at `table_address`, unless that is None: then the old table has room for the new one. The order
-    of the headers is the one the ABI asks for: PT_PHDR before any PT_LOAD, PT_LOAD by address.
+    `chains` are the parts with their old offsets, in the order in which they are to stand in the file; the parts of
+    one chain overlap by a page (module `sharing`). `additions` have addresses behind them in ascending order, and one
+    of them holds the header table at `table_address`, unless that is None: then the old table has room for the new one.
+    The order of the headers is the one the ABI asks for: PT_PHDR before any PT_LOAD, PT_LOAD by address.
     """
-    cursor = 0
-    loads = []
-    for segment in (*parts, *additions):
-        offset = cursor + (segment.address - cursor) % PAGE
-        # The loader asks for offset and address to agree in their alignment; what wants more than a page gets it
-        # from the first segment, by which the loader aligns the whole library.
-        fits = segment.alignment > 0 and (offset - segment.address) % segment.alignment == 0
-        alignment = segment.alignment if fits else PAGE
-        loads.append(replace(segment, offset=offset, alignment=alignment))
-        cursor = offset + segment.file_size
+    cursor, placed = 0, []
+    for chain in (*chains, *([addition] for addition in additions)):
+        for number, segment in enumerate(chain):
+            offset = cursor - PAGE if number else cursor + (segment.address - cursor) % PAGE
+            cursor = offset + segment.file_size
+            placed.append((_at(segment, offset), segment.offset))
+    placed.sort(key=lambda pair: pair[0].address)
+    loads = [segment for segment, _ in placed]
     head = [segment for segment in old if segment.type == PT_PHDR and table_address is None]
     others = [segment for segment in old if segment.type not in (PT_LOAD, PT_PHDR, PT_NULL)]
     if table_address is not None:
         size = PROGRAM_HEADER.itemsize * (1 + len(loads) + len(others))
         head = [Segment(PT_PHDR, PF_R, 0, table_address, size, size, 8)]
     headers = (*(_moved(segment, loads) for segment in head), *loads, *(_moved(other, loads) for other in others))
-    pieces = tuple(zip(loads, [part.offset for part in parts], strict=False))
-    return Layout(headers, pieces, cursor)
+    return Layout(headers, tuple(placed[: len(placed) - len(additions)]), cursor)
+
+
+def _at(segment: Segment, offset: int) -> Segment:
+    """The segment with its offset in the new file.
+
+    The loader asks for offset and address to agree in their alignment; what wants more than a page gets it from the
+    first segment, by which the loader aligns the whole library.
+    """
+    fits = segment.alignment > 0 and (offset - segment.address) % segment.alignment == 0
+    return replace(segment, offset=offset, alignment=segment.alignment if fits else PAGE)
 
 
 def _moved(segment: Segment, loads: Sequence[Segment]) -> Segment:

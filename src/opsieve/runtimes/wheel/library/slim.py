@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from opsieve.code.elf import EM_X86_64, PROGRAM_HEADER, PT_LOAD, ElfFile
+from opsieve.code.links import read_links
 from opsieve.code.references import References
 from opsieve.errors import InvalidLibrary, UnsupportedLibrary
 from opsieve.files import replacing_file
@@ -38,6 +39,7 @@ from opsieve.runtimes.wheel.library.segments import (
     split,
 )
 from opsieve.runtimes.wheel.library.settle import settle_removed
+from opsieve.runtimes.wheel.library.sharing import share_nothing, share_pages
 from opsieve.runtimes.wheel.library.stubs import PrunedError, Stubs, make_stubs
 from opsieve.runtimes.wheel.library.unwind import UnwindCopy, copy_unwind_tables
 
@@ -97,10 +99,10 @@ def slim_library(
 def _strip(elf: ElfFile) -> tuple[Image, SlimReport]:
     """Keep all segments as they are; what goes is what no segment holds: symbol table, debugging data, sections."""
     segments = read_segments(elf)
-    layout = lay_out(segments, [s for s in segments if s.type == PT_LOAD], [], table_address=None)
+    layout = lay_out(segments, [[s] for s in segments if s.type == PT_LOAD], [], table_address=None)
     image = Image(elf, layout)
     image.write_headers(layout, int(elf.header["phoff"]))
-    return image, _report(elf, image, layout, image.addresses, {}, (0, 0), None)
+    return image, _report(elf, image, layout, image.addresses, {}, 0, (0, 0), None)
 
 
 def _slim(elf: ElfFile, plan: SlimPlan, code: KeptCode) -> tuple[Image, SlimReport]:
@@ -108,16 +110,22 @@ def _slim(elf: ElfFile, plan: SlimPlan, code: KeptCode) -> tuple[Image, SlimRepo
     frames = read_frames(elf)
     unwind = None if frames is None else copy_unwind_tables(elf, frames, code.frames(frames))
     stay = Ranges.empty() if unwind is None else unwind.in_place
-    dropped = droppable(elf, code, plan.references, stay, unwind=unwind is not None)
+    links = read_links(elf)
+    dropped = droppable(elf, code, plan.references, links, stay, unwind=unwind is not None)
     needed = loaded(segments).difference(dropped)
     parts = [part for old in segments if old.type == PT_LOAD for part in split(old, needed, plan.largest_gap)]
     stubs = make_stubs(elf, plan.errors) if plan.errors else None
     guard = make_guard(elf.path.name, plan.removed) if plan.removed is not None else None
     additions = _reserve(elf, segments, len(parts), unwind, stubs, guard)
     table = additions.address(_HEADERS)
-    layout = lay_out(_with_unwind(segments, unwind, additions), parts, additions.segments(), table)
+    sharing = share_nothing(parts)
+    if plan.references is not None:
+        entries = code.removed_entries(plan.references, links)
+        sharing = share_pages(parts, code.analysed, needed, entries)
+    layout = lay_out(_with_unwind(segments, unwind, additions), sharing.chains, additions.segments(), table)
     image = Image(elf, layout)
     image.fill(code.removed, _TRAP)
+    image.share(sharing.pages, needed, _TRAP)
     image.write_headers(layout, layout.headers[0].offset)
     if unwind is not None:
         image.write(additions.address(_UNWIND), unwind.render(additions.address(_UNWIND)))
@@ -127,7 +135,7 @@ def _slim(elf: ElfFile, plan: SlimPlan, code: KeptCode) -> tuple[Image, SlimRepo
     settle_removed(elf, image, code.removed, raising)
     redirected = None if stubs is None else _raise_errors(elf, image, plan, code, stubs, additions)
     records = (0, 0) if unwind is None else (len(unwind.frames), len(unwind.kept))
-    return image, _report(elf, image, layout, needed, additions.sizes(), records, redirected)
+    return image, _report(elf, image, layout, needed, additions.sizes(), sharing.saved, records, redirected)
 
 
 def _reserve(
@@ -184,6 +192,7 @@ def _report(
     layout: Layout,
     needed: Ranges,
     additions: dict[str, int],
+    shared: int,
     unwind_records: tuple[int, int],
     redirects: RedirectReport | None,
 ) -> SlimReport:
@@ -195,7 +204,8 @@ def _report(
         sections=sections,
         between_sections=old - sum(section.in_file for section in sections),
         additions=additions,
-        padding=layout.file_size - old - sum(additions.values()),
+        padding=layout.file_size - old - sum(additions.values()) + shared,
+        shared=shared,
         segments=len(layout.loads),
         unwind_records=unwind_records,
         redirects=redirects,

@@ -51,7 +51,7 @@ def laid_out(segments: list[Segment], kept: Ranges, gap: int) -> tuple[Layout, l
     behind = page_up(max(s.address + s.memory_size for s in loads))
     addition = Segment(PT_LOAD, PF_R, 0, behind, 20 * PAGE, 20 * PAGE, PAGE)
     others = [Segment(PT_GNU_STACK, 6, 0, 0, 0, 0, 16), Segment(PT_GNU_EH_FRAME, 4, 0, behind + 8, 40, 40, 4)]
-    return lay_out([*segments, *others], parts, [addition], behind), parts
+    return lay_out([*segments, *others], [[part] for part in parts], [addition], behind), parts
 
 
 @given(libraries())
@@ -104,6 +104,6 @@ def test_only_pages_without_kept_bytes_are_left_out(library: tuple[list[Segment]
 
 def test_few_headers_stay_in_their_old_place() -> None:
     old = [Segment(PT_PHDR, PF_R, 64, 64, 112, 112, 8), Segment(PT_LOAD, PF_R, 0, 0, 5000, 5000, PAGE)]
-    layout = lay_out(old, old[1:], [], None)
+    layout = lay_out(old, [old[1:]], [], None)
     assert list(layout.headers) == old
     assert layout.file_size == 5000

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from importlib.resources import files
 
+from pycxxfilt import itanium_demangle
+
 from opsieve.code.elf import Int64s
 
 STATE_SIZE = 72 * 1024
@@ -122,6 +124,8 @@ def _blocks(removed: RemovedFunctions) -> Iterator[tuple[int, bytes]]:
 
 def _number(value: int) -> bytes:
     """LEB128."""
+    if value < 0x80:
+        return bytes((value,))
     low = bytearray()
     while value > 0x7F:
         low.append(value & 0x7F | 0x80)
@@ -141,8 +145,6 @@ def _deflate(block: bytes | bytearray) -> bytes:
 
 def readable(name: bytes) -> str:
     """A symbol name as C++ programmers write it; as it is where it is none, or the demangler does not know it."""
-    from pycxxfilt import itanium_demangle
-
     # GCC's parts of functions (.cold, .part.0, .isra.0) are not in the demangler's grammar.
     symbol, dot, part = name.decode("utf-8", "replace").partition(".")
     if not symbol.startswith("_Z"):
