@@ -20,6 +20,7 @@ from opsieve.code.elf import ElfFile
 from opsieve.code.functions import FunctionTable
 from opsieve.code.graph import CodeGraph, build_code_graph
 from opsieve.code.references import References
+from opsieve.graph.op_graph import OpGraph, build_op_graph
 from opsieve.progress import SILENT, Progress
 
 LINKERS = ("bfd", "gold", "lld")
@@ -74,6 +75,21 @@ def analyse(elf: ElfFile) -> CodeGraph:
     """The code graph of a small library."""
     with patch("opsieve.code.graph.read_references", decode_here):
         return build_code_graph(elf)
+
+
+FAKE_TORCH = sorted((Path(__file__).parent / "graph" / "sources").glob("*.cpp"))
+"""A few operators behind names and shapes of code like those of libtorch_cpu.so."""
+
+
+def fake_torch(compiler: Compiler, *flags: str, linker: str = "bfd") -> ElfFile:
+    """The small library with operators."""
+    return ElfFile(compiler.library(*FAKE_TORCH, flags=["-O2", *flags], linker=linker))
+
+
+def op_graph_of(elf: ElfFile) -> OpGraph:
+    """The operator graph of a small library."""
+    with patch("opsieve.code.graph.read_references", decode_here):
+        return build_op_graph(elf)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ call are what is registered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from opsieve.graph.symbols import (
     CATCH_ALL,
     Block,
     initialiser_block,
+    is_fallthrough,
     is_kernel_wrapper,
     operator_text,
     registration_call,
@@ -53,8 +54,12 @@ def read_registrations(walker: CodeWalker) -> tuple[list[Registration], list[int
     return list(dict.fromkeys(registrations)), initialisers
 
 
-def _in_initialiser(walker: CodeWalker, function: int, block: Block | None) -> Iterator[Registration]:
-    operator, kernels = None, []
+def _in_initialiser(
+    walker: CodeWalker, function: int, block: Block | None, followed: frozenset[int] = frozenset()
+) -> Iterator[Registration]:
+    operator: str | None = None
+    kernels: list[Reference] = []
+    makers: list[int] = []
     for reference in walker.references(function):
         if reference.kind is Kind.STRING:
             operator = operator_text(reference.text) or operator
@@ -63,24 +68,49 @@ def _in_initialiser(walker: CodeWalker, function: int, block: Block | None) -> I
         elif reference.kind is Kind.FUNCTION and reference.function != function:
             kernels.append(reference)
         elif reference.kind is Kind.CALL and (call := registration_call(reference.name)) is not None:
-            yield from _registration(walker, call, operator, kernels, reference, block)
-            operator, kernels = None, []
+            yield from _registration(walker, call, operator, _Kernels(tuple(kernels), tuple(makers)), reference, block)
+            operator, kernels, makers = None, [], []
         elif reference.kind is Kind.CALL and initialiser_block(reference.name) not in (None, block):
             # GCC folds initialisers with equal bodies: the second one is then only a jump to the first.
-            yield from _in_initialiser(walker, reference.function, block)
+            if reference.function not in followed:
+                yield from _in_initialiser(walker, reference.function, block, followed | {reference.function})
+        elif reference.kind is Kind.CALL:
+            makers.append(reference.function)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """What an initialiser refers to between two registrations."""
+
+    taken: tuple[Reference, ...]
+    """Functions whose address it takes."""
+
+    makers: tuple[int, ...]
+    """Functions that it calls: `CppFunction::makeFromBoxedFunction`, or another that returns a CppFunction."""
+
+    def functions(self, *, wrappers_only: bool) -> tuple[int, ...]:
+        return _functions(self.taken, wrappers_only=wrappers_only)
+
+    def made(self, walker: CodeWalker) -> tuple[int, ...]:
+        """The wrappers whose address the makers take, or what these call in turn."""
+        inside = [reference for maker in self.makers for reference in walker.references(maker)]
+        deeper = {reference.function for reference in inside if reference.kind is Kind.CALL} - set(self.makers)
+        inside.extend(reference for callee in sorted(deeper) for reference in walker.references(callee))
+        return _functions([reference for reference in inside if reference.kind is Kind.FUNCTION], wrappers_only=True)
 
 
 def _registration(
     walker: CodeWalker,
     call: str,
     operator: str | None,
-    candidates: list[Reference],
+    candidates: _Kernels,
     callee: Reference,
     block: Block | None,
 ) -> Iterator[Registration]:
     namespace, key = (block.namespace, block.key) if block else ("", CATCH_ALL)
     if call == "fallback":
-        yield Registration(f"{namespace}::*", key, _functions(candidates, wrappers_only=True), False)
+        kernels = candidates.functions(wrappers_only=True) or candidates.made(walker)
+        yield Registration(f"{namespace}::*", key, tuple(sorted(set(kernels))), False)
         return
     inside = list(walker.references(callee.function)) if _is_template(callee.name) else []
     if operator is None:
@@ -91,14 +121,18 @@ def _registration(
     # A template instance wraps the kernel itself; its wrappers are then named by the instance, not the initialiser.
     wrapped = [reference for reference in inside if reference.kind is Kind.FUNCTION]
     only_wrappers = call == "def" and b"17RegisterOperators2op" not in callee.name
-    kernels = _functions(candidates, wrappers_only=only_wrappers) + _functions(wrapped, wrappers_only=True)
+    kernels = candidates.functions(wrappers_only=only_wrappers) + _functions(wrapped, wrappers_only=True)
+    if call == "impl":
+        kernels = kernels or candidates.made(walker)
     name = operator if "::" in operator else f"{namespace}::{operator}"
     yield Registration(name, key, tuple(sorted(set(kernels))), call == "def")
 
 
-def _functions(candidates: list[Reference], *, wrappers_only: bool) -> tuple[int, ...]:
+def _functions(candidates: Sequence[Reference], *, wrappers_only: bool) -> tuple[int, ...]:
     return tuple(
-        reference.function for reference in candidates if not wrappers_only or is_kernel_wrapper(reference.name)
+        reference.function
+        for reference in candidates
+        if (is_kernel_wrapper(reference.name) if wrappers_only else not is_fallthrough(reference.name))
     )
 
 

@@ -20,6 +20,7 @@ _REGISTRATION_CALL = re.compile(
 _KERNEL_WRAPPER = re.compile(
     rb"make_boxed_from_unboxed_functor|wrap_kernel_functor_unboxed|make_boxed_function|BoxedKernelWrapper"
 )
+_FALLTHROUGH = b"_ZN3c1018fallthrough_kernelE"
 _DISPATCH_ENTRY = re.compile(rb"^_ZN2at4_ops(\d+)")
 _TYPED_HANDLE = re.compile(rb"^_ZN2at4_opsL\d+create_(\w+)_typed_handleEv$")
 _FIND_SCHEMA = re.compile(rb"^_ZN[ROK]*3c1010Dispatcher(?:17findSchemaOrThrow|10findSchema|6findOp)")
@@ -91,6 +92,11 @@ def registration_call(name: bytes) -> str | None:
 def is_kernel_wrapper(name: bytes) -> bool:
     """Whether this is the boxed or unboxed entry that the dispatcher calls for a registered kernel."""
     return _KERNEL_WRAPPER.search(name) is not None
+
+
+def is_fallthrough(name: bytes) -> bool:
+    """Whether this is what stands in place of a kernel to say that the next dispatch key is to be asked."""
+    return name.startswith(_FALLTHROUGH)
 
 
 def dispatch_entry(name: bytes) -> str | None:
