@@ -70,6 +70,7 @@ SYMBOL = np.dtype(
 RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 DYNAMIC = np.dtype([("tag", "<i8"), ("value", "<u8")])
 
+ET_EXEC = 2
 ET_DYN = 3
 EM_X86_64 = 62
 EM_AARCH64 = 183
@@ -124,10 +125,14 @@ class Section:
 
 
 class ElfFile:
-    """A shared library, mapped read-only. Raises InvalidLibrary, with the offset, where it is malformed."""
+    """A shared library, mapped read-only. Raises InvalidLibrary, with the offset, where it is malformed.
 
-    def __init__(self, path: Path) -> None:
+    `or_program` lets a program pass that is linked to a fixed address, which cannot be analysed but has symbols.
+    """
+
+    def __init__(self, path: Path, *, or_program: bool = False) -> None:
         self.path = path
+        self._types = (ET_DYN, ET_EXEC) if or_program else (ET_DYN,)
         self._map = _map_file(path)
         self.bytes: Bytes = np.frombuffer(self._map, np.uint8)
         self.header = self._header()
@@ -252,7 +257,7 @@ class ElfFile:
         if bytes(self.bytes[4:6]) != b"\x02\x01":
             raise InvalidLibrary("only 64-bit little-endian ELF files are read", where=f"{self.path}, offset 4")
         header: np.void = self.bytes[: HEADER.itemsize].view(HEADER)[0]
-        if header["type"] != ET_DYN:
+        if header["type"] not in self._types:
             raise InvalidLibrary(
                 f"ELF type {header['type']} is no shared library",
                 where=f"{self.path}, offset 16",

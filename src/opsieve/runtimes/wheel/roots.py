@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from opsieve.code.elf import SHN_UNDEF, ElfFile, Int64s
+from opsieve.code.elf import PT_DYNAMIC, SHN_UNDEF, ElfFile, Int64s
 from opsieve.code.graph import CodeGraph
 from opsieve.errors import InvalidLibrary
 from opsieve.installed import TorchInstall, run_child
@@ -66,14 +66,15 @@ def export_roots(elf: ElfFile, graph: CodeGraph, consumers: Iterable[Path]) -> I
     return _present(graph.nodes_at(symbols["value"][wanted].astype(np.int64)))
 
 
-def _dynamic_names(library: Path) -> list[bytes]:
-    try:
-        elf = ElfFile(library)
-        return elf.names_of(elf.dynamic_symbols["name"].astype(np.int64), ".dynstr")
-    except InvalidLibrary:
-        # A 32-bit library, an executable, or a file that went away: such a consumer was named by the user or loaded
-        # by the process, and must not be passed over silently.
-        raise
+def _dynamic_names(consumer: Path) -> list[bytes]:
+    elf = ElfFile(consumer, or_program=True)
+    if elf.find_section(".dynsym") is None and (elf.segments["type"] == PT_DYNAMIC).any():
+        raise InvalidLibrary(
+            "the file has lost its section headers, so what it calls cannot be told",
+            where=consumer,
+            remedy="name the file as the linker made it",
+        )
+    return elf.names_of(elf.dynamic_symbols["name"].astype(np.int64), ".dynstr")
 
 
 def _present(nodes: Int64s) -> Int64s:
