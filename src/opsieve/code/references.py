@@ -76,7 +76,9 @@ def _run_workers(library: Path, entries: Path, parts: list[Path], advance: Advan
 
 def _join(parts: list[dict[str, np.ndarray]]) -> References:
     """Workers take turns at stretches of code, so their results interleave: sort them by address."""
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    # A small library gives some workers nothing to do, and what they return has no type of its own.
+    filled = [part for part in parts if any(map(len, part.values()))] or parts
+    joined = {name: np.concatenate([part[name] for part in filled]) for name in parts[0]}
     operands = np.argsort(joined["operand_sites"], kind="stable")
     branches = np.argsort(joined["branch_sites"], kind="stable")
     return References(

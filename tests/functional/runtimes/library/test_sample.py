@@ -59,6 +59,20 @@ def test_a_removed_function_raises(sample: Sample, slim: Path, question: str, bi
     assert done.returncode == 0
 
 
+def test_known_ways_are_led_to_stubs_themselves(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the jumps at those entries that happen to be in the file, which only catch unknown ways."""
+    monkeypatch.setattr("opsieve.runtimes.wheel.library.redirect._entries", lambda *_: 0)
+    folder = sample.folder / "without entries"
+    report = slim_library(sample.elf(), sample.plan(), folder / "libsample.so")
+    done = sample.run(*RAISING, libraries=folder)
+    assert done.stdout.count("raised: function ") == len(RAISING), done.stderr
+    assert report.redirects is not None
+    assert report.redirects.entries == 0
+    assert report.redirects.unchanged == 0
+    assert report.redirects.symbols >= 2
+    assert report.redirects.instructions >= 3
+
+
 def test_the_guard_names_what_has_no_stub(sample: Sample, slim: Path) -> None:
     done = sample.run("ordinary", "unlisted", "ordinary", libraries=slim)
     assert done.returncode == 86

@@ -1,4 +1,4 @@
-"""Sharing pages: every kept byte is in its place, every entry of removed code is a trap, and nothing goes in circles."""
+"""Sharing pages: kept bytes are in their places, entries of removed code are traps, nothing goes in circles."""
 
 from __future__ import annotations
 
