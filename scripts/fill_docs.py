@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def main() -> None:
             print(f"changed: {page.relative_to(ROOT)}")
 
 
+@cache
 def output(command: str) -> str:
     """The command and what it prints, as a block; the interpreter's own folder comes first in PATH."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
