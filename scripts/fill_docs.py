@@ -7,6 +7,8 @@ A place to be filled stands between two comments, which stay:
 
     <!-- numbers: build_sizes -->          ... <!-- end -->
     <!-- output: opsieve ops MODEL -->     ... <!-- end -->
+
+`COMMAND |> FILTER` shows the command without the filter that its output goes through.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ def main() -> None:
 @cache
 def output(command: str) -> str:
     """The command and what it prints, as a block; the interpreter's own folder comes first in PATH."""
+    shown, _, filtered = command.partition(" |> ")
+    command = f"{shown} 2>&1 | {filtered}" if filtered else shown
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["sh", "-c", command], cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
@@ -58,7 +62,7 @@ def output(command: str) -> str:
     if done.returncode > 1:  # 1 is a finding, which a page may want to show
         raise SystemExit(f"{command} ended with status {done.returncode}:\n{done.stderr}")
     lines = [line.rstrip() for line in (done.stdout + done.stderr).strip("\n").splitlines()]
-    return "\n".join(["```console", f"$ {command}", *lines, "```"])
+    return "\n".join(["```console", f"$ {shown}", *lines, "```"])
 
 
 def numbers(name: str) -> str:
