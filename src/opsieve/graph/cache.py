@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 from opsieve.code.elf import ElfFile
-from opsieve.errors import UnsupportedLibrary
+from opsieve.errors import InvalidFile, UnsupportedLibrary
 from opsieve.graph.op_graph import OpGraph, build_op_graph
 from opsieve.graph.store import load_graph, save_graph
 from opsieve.progress import SILENT, Progress
 
-FORMAT = 6
+FORMAT = 7
 """To be raised whenever the analysis or the format of the saved graph changes: older entries are then not read."""
 
 KEPT_ENTRIES = 4
 """Graphs kept in the cache, about 80 MB each; the least recently used ones go first."""
+
+_UNFINISHED = "."
+_ABANDONED_AFTER = 24 * 3600
+"""Seconds after which an entry that nobody finished was left by a process that was killed."""
 
 
 def cache_folder() -> Path:
@@ -42,8 +47,7 @@ def cached_op_graph(library: Path, progress: Progress = SILENT, *, rebuild: bool
         raise UnsupportedLibrary(
             "the library has no build id, so an analysis of it could go stale unnoticed", where=library
         )
-    folder = cache_folder() / "graphs"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _writable(cache_folder() / "graphs")
     entry = folder / f"{elf.build_id}-{FORMAT}"
     found = None if rebuild else _read(entry)
     if found is not None:
@@ -57,30 +61,55 @@ def cached_op_graph(library: Path, progress: Progress = SILENT, *, rebuild: bool
     return found
 
 
+def _writable(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidFile(
+            f"cannot use the cache folder: {error.strerror}",
+            where=folder,
+            remedy="set OPSIEVE_CACHE to a folder that can be written",
+        ) from error
+    return folder
+
+
 def _read(entry: Path) -> OpGraph | None:
     """The saved graph; None if there is none or it is damaged (it is then built again)."""
     try:
         graph = load_graph(entry)
+        os.utime(entry)
     except (OSError, ValueError):
         return None
-    os.utime(entry)
     return graph
 
 
 def _write(graph: OpGraph, entry: Path) -> None:
-    temporary = Path(tempfile.mkdtemp(prefix=f".{entry.name}.", dir=entry.parent))
+    temporary = Path(tempfile.mkdtemp(prefix=f"{_UNFINISHED}{entry.name}.", dir=entry.parent))
     try:
         save_graph(graph, temporary)
-        if entry.exists():
+        if entry.is_dir():
             shutil.rmtree(entry)
+        else:
+            entry.unlink(missing_ok=True)
         temporary.rename(entry)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _forget_old(folder: Path) -> None:
-    entries = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
-    entries.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in entries[KEPT_ENTRIES:]:
+    """Keep the entries used last. Another process may do the same, so that files vanish meanwhile.
+
+    Locks are left: to remove one that another process waits for would give the same lock to two.
+    """
+    used = {path: _last_use(path) for path in folder.iterdir() if path.is_dir()}
+    entries = sorted((path for path in used if not path.name.startswith(_UNFINISHED)), key=lambda path: -used[path])
+    abandoned = (p for p in used if p.name.startswith(_UNFINISHED) and time.time() - used[p] > _ABANDONED_AFTER)
+    for old in (*entries[KEPT_ENTRIES:], *abandoned):
         shutil.rmtree(old, ignore_errors=True)
-        (folder / f"{old.name}.lock").unlink(missing_ok=True)
+
+
+def _last_use(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zlib
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -17,6 +19,8 @@ from opsieve.graph.registrations import Registration
 
 Value = TypeVar("Value")
 _DESCRIPTION = "description.json"
+_CHECKSUMS = "checksums.json"
+"""CRC-32 of every other file: a disk that fills up or a machine that stops can leave files of the right length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +52,50 @@ def save_graph(graph: OpGraph, folder: Path) -> None:
         graph.landmarks,
     )
     (folder / _DESCRIPTION).write_bytes(msgspec.json.encode(description))
+    checksums = {path.name: zlib.crc32(path.read_bytes()) for path in sorted(folder.iterdir())}
+    (folder / _CHECKSUMS).write_bytes(msgspec.json.encode(checksums))
 
 
 def load_graph(folder: Path) -> OpGraph:
     """Read a graph that `save_graph` wrote. Raises OSError or ValueError when the folder is incomplete or damaged."""
-    try:
-        found = msgspec.json.decode((folder / _DESCRIPTION).read_bytes(), type=_Description)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"{folder / _DESCRIPTION} is damaged") from error
-    code = _rebuild(CodeGraph, "", folder, found.scalars)
+    saved = _Saved.open(folder)
+    found = saved.decode(_DESCRIPTION, _Description)
+    code = _rebuild(CodeGraph, "", saved, found.scalars)
     return OpGraph(
         code, found.operators, found.all_registrations, found.initialisers, found.invocations, found.landmarks
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """Reads the files of a saved graph, each checked. Raises OSError or ValueError."""
+
+    folder: Path
+    checksums: dict[str, int]
+
+    @classmethod
+    def open(cls, folder: Path) -> _Saved:
+        return cls(folder, _decode((folder / _CHECKSUMS).read_bytes(), dict[str, int]))
+
+    def decode(self, name: str, kind: type[Value]) -> Value:
+        return _decode(self.read(name), kind)
+
+    def array(self, name: str) -> np.ndarray:
+        array: np.ndarray = np.load(io.BytesIO(self.read(f"{name}.npy")))
+        return array
+
+    def read(self, name: str) -> bytes:
+        raw = (self.folder / name).read_bytes()
+        if zlib.crc32(raw) != self.checksums.get(name):
+            raise ValueError(f"{self.folder / name} is damaged")
+        return raw
+
+
+def _decode(raw: bytes, kind: type[Value]) -> Value:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"this is no {kind.__name__}: {error}") from error
 
 
 def _leaves(value: Any, prefix: str) -> list[tuple[str, Any]]:  # noqa: ANN401 (any dataclass)
@@ -71,16 +107,16 @@ def _leaves(value: Any, prefix: str) -> list[tuple[str, Any]]:  # noqa: ANN401 (
     return found
 
 
-def _rebuild(kind: type[Value], prefix: str, folder: Path, scalars: dict[str, str | int]) -> Value:
+def _rebuild(kind: type[Value], prefix: str, saved: _Saved, scalars: dict[str, str | int]) -> Value:
     arguments: dict[str, Any] = {}
     for name, hint in get_type_hints(kind).items():
         path = f"{prefix}{name}"
         if is_dataclass(hint) and isinstance(hint, type):
-            arguments[name] = _rebuild(hint, f"{path}.", folder, scalars)
+            arguments[name] = _rebuild(hint, f"{path}.", saved, scalars)
         elif path in scalars:
             arguments[name] = scalars[path]
         else:
-            arguments[name] = _widen(np.load(folder / f"{path}.npy"))
+            arguments[name] = _widen(saved.array(path))
     return kind(**arguments)
 
 
