@@ -228,7 +228,9 @@ def _is_padding(code: Bytes, position: Int64s, lengths: Lengths) -> Flags:
     opcode = _opcode_position(code, position)
     one, two = code[opcode], code[opcode + 1]
     zeros = (one == 0) & ((lengths == 1) | ((lengths == 2) & (two == 0)))
-    padding: Flags = (one == 0x90) | ((one == 0x0F) & (two == 0x1F)) | zeros
+    # With the B bit of a REX prefix, 90 is no NOP but an exchange of two registers.
+    exchange = (opcode > position) & ((code[opcode - 1] & 0xF1) == 0x41)
+    padding: Flags = ((one == 0x90) & ~exchange) | ((one == 0x0F) & (two == 0x1F)) | zeros
     return padding
 
 

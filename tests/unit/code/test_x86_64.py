@@ -255,6 +255,8 @@ def test_prefixes_in_any_order_hide_no_operand(before: list[int], instruction: b
         ("0f85fbffffff", True),
         ("89c0", True),
         ("89c0 90", True),
+        ("c3 4190", True),
+        ("c3 4890", False),
         ("ff30", True),
         ("c7f8fbffffff", True),
     ],
