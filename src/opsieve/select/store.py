@@ -6,7 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from opsieve.errors import InvalidFile
+from opsieve.errors import InvalidFile, UnknownOperator
+from opsieve.graph.scopes import Scope
+from opsieve.operators import OperatorName
 from opsieve.select.selection import Selection
 
 SCHEMA = "opsieve-selection-1"
@@ -33,10 +35,32 @@ def selection_from_json(path: Path) -> Selection:
         document = msgspec.json.decode(path.read_bytes(), type=_Document)
     except OSError as error:
         raise InvalidFile(f"cannot read the selection: {error.strerror}", where=path) from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidFile(
             f"this is no selection: {error}", where=path, expected="a selection.json of opsieve"
         ) from error
     if document.schema != SCHEMA:
         raise InvalidFile(f"unknown schema {document.schema!r}", where=path, expected=SCHEMA)
-    return document.selection
+    return _checked(document.selection, path)
+
+
+def _checked(selection: Selection, path: Path) -> Selection:
+    """The selection in its normal form: sorted, each operator once. Raises InvalidFile for names that are none."""
+    for operator in (*selection.operators, *selection.missing):
+        if not _is_name(operator.name) or not operator.reasons:
+            raise InvalidFile(
+                f"{str(operator.name)[:80]!r} is no operator with a reason",
+                where=path,
+                expected="namespace::name.overload",
+            )
+    unknown = set(selection.scopes) - set(Scope)
+    if unknown:
+        raise InvalidFile(f"unknown scope {min(unknown)[:80]!r}", where=path, expected=", ".join(Scope))
+    return selection.merge(selection)
+
+
+def _is_name(name: OperatorName) -> bool:
+    try:
+        return OperatorName.parse(str(name)) == name
+    except UnknownOperator:
+        return False
