@@ -137,6 +137,7 @@ class ElfFile:
         self.bytes: Bytes = np.frombuffer(self._map, np.uint8)
         self.header = self._header()
         self.segments = self._segments()
+        self.section_headers: Records = self._table("shoff", "shnum", "shentsize", SECTION_HEADER)
         self.sections = self._sections()
         self._by_name = {section.name: section for section in self.sections}
 
@@ -296,7 +297,7 @@ class ElfFile:
         return headers
 
     def _sections(self) -> tuple[Section, ...]:
-        headers = self._table("shoff", "shnum", "shentsize", SECTION_HEADER)
+        headers = self.section_headers
         if not len(headers):
             return ()
         index = int(self.header["shstrndx"])

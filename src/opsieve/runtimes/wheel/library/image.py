@@ -69,8 +69,7 @@ class Image:
             self.data[place : place + size] = value
 
     def write_headers(self, layout: Layout, table_offset: int) -> None:
-        """Write the program header table and point the file header at it. There are no section headers: with most of
-        each section missing they could only mislead."""
+        """Write the program header table and point the file header at it; section headers come later, if at all."""
         table = header_records(layout.headers).view(np.uint8)
         self.data[table_offset : table_offset + len(table)] = table
         header = self.data[: HEADER.itemsize].view(HEADER)[0]

@@ -27,6 +27,7 @@ from opsieve.runtimes.wheel.library.kept import KeptCode, droppable, loaded
 from opsieve.runtimes.wheel.library.ranges import Ranges
 from opsieve.runtimes.wheel.library.redirect import RedirectReport, Redirects, redirect
 from opsieve.runtimes.wheel.library.report import SlimReport, section_sizes
+from opsieve.runtimes.wheel.library.section_headers import with_section_headers
 from opsieve.runtimes.wheel.library.segments import (
     MOST_HEADERS,
     PT_GNU_EH_FRAME,
@@ -47,6 +48,7 @@ _TRAP = 0xCC
 """INT3: one byte, so whatever jumps into removed code on a kept page traps at once."""
 
 _HEADERS, _UNWIND, _STUBS, _STRINGS = "program headers", "unwinding tables", "stubs", "stub texts"
+_SECTION_HEADERS = "section headers"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,8 +91,11 @@ def slim_library(
             raise InvalidLibrary(
                 f"an address is out of reach: {error}", where=elf.path, expected="all addresses below 2 GB"
             ) from error
+        contents = with_section_headers(elf, image)
+        added = {_SECTION_HEADERS: len(contents) - len(image.data)}
+        report = replace(report, file_size=len(contents), additions={**report.additions, **added})
         with replacing_file(out, force=force) as temporary:
-            image.data.tofile(temporary)
+            contents.tofile(temporary)
         out.chmod(elf.path.stat().st_mode & 0o777)
         advance(1)
     return report
