@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-_PLACE = re.compile(r"(<!-- (numbers|output): (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+PLACE = re.compile(r"(<!-- (numbers|output): (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
@@ -40,14 +40,19 @@ def main() -> None:
     kind, fill = kinds[sys.argv[1]]
     for page in PAGES:
         text = page.read_text()
-
-        def replaced(place: re.Match[str]) -> str:
-            return f"{place[1]}{fill(place[3])}\n{place[4]}" if place[2] == kind else place[0]
-
-        new = _PLACE.sub(replaced, text)
+        new = filled(text, kind, fill)
         if new != text:
             page.write_text(new)
             print(f"changed: {page.relative_to(ROOT)}")
+
+
+def filled(text: str, kind: str, fill: Callable[[str], str]) -> str:
+    """A page with all places of one kind filled anew; the others stay as they are."""
+
+    def replaced(place: re.Match[str]) -> str:
+        return f"{place[1]}{fill(place[3])}\n{place[5]}" if place[2] == kind else place[0]
+
+    return PLACE.sub(replaced, text)
 
 
 @cache
@@ -74,6 +79,8 @@ def numbers(name: str) -> str:
 
 
 def _results(name: str) -> Any:  # noqa: ANN401 (JSON)
+    if not (RESULTS / f"{name}.json").exists():
+        raise SystemExit(f"{name} was not measured yet: make bench")
     return json.loads((RESULTS / f"{name}.json").read_text())
 
 

@@ -7,6 +7,7 @@ import click
 import pytest
 
 from opsieve.cli.main import COMMANDS, opsieve
+from scripts.fill_docs import PLACE, RESULTS, filled, numbers
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -44,6 +45,16 @@ def test_links_lead_to_files_and_headings_of_this_repository(page):
 def test_every_place_for_numbers_and_output_has_an_end(page):
     text = page.read_text()
     assert len(re.findall(r"<!-- (?:numbers|output): ", text)) == text.count("<!-- end -->")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_numbers_on_the_pages_are_those_that_were_measured(page):
+    if not any(RESULTS.glob("*.json")):
+        assert [
+            content for _, kind, _, content, _ in PLACE.findall(page.read_text()) if kind == "numbers" and content
+        ] == []
+        return
+    assert filled(page.read_text(), "numbers", numbers) == page.read_text()
 
 
 def test_the_makefile_has_every_target_that_the_pages_name():
