@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 import pytest
+from scripts.fill_docs import PLACE, RESULTS, filled, numbers
 
 from opsieve.cli.main import COMMANDS, opsieve
-from scripts.fill_docs import PLACE, RESULTS, filled, numbers
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
