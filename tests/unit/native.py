@@ -82,8 +82,9 @@ FAKE_TORCH = sorted((Path(__file__).parent / "graph" / "sources").glob("*.cpp"))
 
 
 def fake_torch(compiler: Compiler, *flags: str, linker: str = "bfd") -> ElfFile:
-    """The small library with operators."""
-    return ElfFile(compiler.library(*FAKE_TORCH, flags=["-O2", *flags], linker=linker))
+    """The small library with operators, compiled as PyTorch is: the addresses of its kernels are computed."""
+    hidden = ["-O2", "-fvisibility-inlines-hidden", "-fno-tree-slp-vectorize"]
+    return ElfFile(compiler.library(*FAKE_TORCH, flags=[*hidden, *flags], linker=linker))
 
 
 def op_graph_of(elf: ElfFile) -> OpGraph:

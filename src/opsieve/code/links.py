@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opsieve.code.elf import SHN_UNDEF, ElfFile, Int64s, Records
+from opsieve.code.elf import SHN_UNDEF, STT_GNU_IFUNC, ElfFile, Int64s, Records
 from opsieve.errors import InvalidLibrary, UnsupportedLibrary
 
 # System V ABI, AMD64 supplement, table 4.9.
@@ -79,6 +79,16 @@ def kinds_and_symbols(elf: ElfFile, records: Records) -> tuple[Int64s, Int64s]:
 def symbol_values(elf: ElfFile, symbol: Int64s) -> Int64s:
     """The addresses of some symbols of `.dynsym`."""
     return elf.dynamic_symbols["value"][symbol].astype(np.int64)
+
+
+def resolvers(elf: ElfFile) -> Int64s:
+    """Addresses of the functions that choose an implementation of an indirect function: the loader calls them while
+    it relocates the library, whether the function is ever used or not."""
+    records = np.concatenate([elf.relocations, elf.plt_relocations])
+    kind, _ = kinds_and_symbols(elf, records)
+    symbols = elf.dynamic_symbols
+    exported = ((symbols["info"] & 15) == STT_GNU_IFUNC) & (symbols["shndx"] != SHN_UNDEF)
+    return np.concatenate([records["addend"][kind == R_X86_64_IRELATIVE], symbols["value"][exported].astype(np.int64)])
 
 
 def _require_known_sections(elf: ElfFile) -> None:

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
-from opsieve.code.elf import PT_DYNAMIC, SHN_UNDEF, ElfFile, Int64s
+from opsieve.code.elf import DYNAMIC, PT_DYNAMIC, SHN_UNDEF, ElfFile, Int64s
 from opsieve.code.graph import CodeGraph
+from opsieve.code.links import resolvers
 from opsieve.errors import InvalidLibrary
 from opsieve.installed import TorchInstall, run_child
 
 _CHILD = Path(__file__).with_name("_loaded_child.py")
-_ENTRY_SECTIONS = (".init", ".fini")
+_ENTRY_TAGS = (12, 13)
+"""DT_INIT and DT_FINI: usually `.init` and `.fini`, but the linker's options -init and -fini name any function."""
+
 _POINTER_SECTIONS = (".preinit_array", ".init_array", ".fini_array")
+_SLOT = 8
 
 
 def loaded_libraries(install: TorchInstall) -> tuple[Path, ...]:
@@ -43,13 +47,12 @@ def neighbours(install: TorchInstall, loaded: Iterable[Path]) -> tuple[Path, ...
 
 
 def loader_roots(elf: ElfFile, graph: CodeGraph) -> Int64s:
-    """Nodes that the dynamic loader itself runs or reads: constructors, destructors, `.init` and `.fini`."""
-    addresses = [section.address for name in _ENTRY_SECTIONS if (section := elf.find_section(name))]
-    for name in _POINTER_SECTIONS:
-        section = elf.find_section(name)
-        if section is not None:
-            addresses.extend(range(section.address, section.end, 8))
-    return _present(graph.nodes_at(np.array(addresses, np.int64)))
+    """Nodes that the dynamic loader runs or reads: constructors, destructors, resolvers of indirect functions."""
+    dynamic = elf.records(".dynamic", DYNAMIC)
+    entries = dynamic["value"][np.isin(dynamic["tag"], _ENTRY_TAGS)].astype(np.int64)
+    sections = [found for name in _POINTER_SECTIONS if (found := elf.find_section(name))]
+    slots = [np.arange(s.address, s.address + len(elf.contents(s)), _SLOT) for s in sections]
+    return _present(graph.nodes_at(np.concatenate([entries, resolvers(elf), *slots])))
 
 
 def export_roots(elf: ElfFile, graph: CodeGraph, consumers: Iterable[Path]) -> Int64s:

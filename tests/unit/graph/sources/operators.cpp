@@ -28,6 +28,7 @@ NOINLINE int sparse_kernel(int x) { return at::_ops::clone::call(x) + 15; }
 NOINLINE int custom_kernel(int x) { return lookup(x) + 17; }
 NOINLINE int other_kernel(int x) { asm volatile(""); return x + 19; }
 
+NOINLINE int mul_mkldnn_kernel(int x) { asm volatile(""); return x * 23; }
 NOINLINE void boxed_kernel(c10::Stack* stack) { asm volatile("" : : "r"(stack), "r"(at::_ops::clone::redispatch(1, 3))); }
 NOINLINE void boxed_fallback(c10::Stack* stack) { asm volatile("" : : "r"(stack), "r"(at::_ops::relu::redispatch(1, 3))); }
 

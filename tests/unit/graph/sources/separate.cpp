@@ -44,6 +44,8 @@ TORCH_LIBRARY_IMPL(aten, Autograd, 11, m) {
   m.impl("relu", not_implemented());
 }
 
+TORCH_LIBRARY_IMPL(aten, MkldnnCPU, 12, m) { m.impl("mul.Tensor", CppFunction::of<mul_mkldnn_kernel>()); }
+
 // A namespace with underscores, and template instances that were not inlined.
 TORCH_LIBRARY_IMPL(_my_quantized, QuantizedCPU, 10, m) {
   m.impl<mul_quantized>("mul");
