@@ -14,7 +14,7 @@ import pytest
 from elftools.dwarf.callframe import FDE, CallFrameInfo
 from elftools.dwarf.structs import DWARFStructs
 
-from opsieve.code.elf import PT_LOAD, ElfFile
+from opsieve.code.elf import HEADER, PROGRAM_HEADER, PT_LOAD, ElfFile
 from opsieve.code.graph import CodeGraph, build_code_graph
 from opsieve.runtimes.wheel.library.guard.table import RemovedFunctions
 from opsieve.runtimes.wheel.library.kept import KeptCode
@@ -26,6 +26,16 @@ from opsieve.runtimes.wheel.library.stubs import PrunedError
 SOURCES = Path(__file__).parent / "sample"
 LINKERS = ("bfd", "gold", "lld")
 """Not mold: its procedure linkage table has a form that `opsieve.code` refuses."""
+
+
+class MemoryImage:
+    """A library as the loader sees it: ElfFile refuses slim libraries, whose code is not whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.bytes = np.fromfile(path, np.uint8)
+        header = self.bytes[: HEADER.itemsize].view(HEADER)[0]
+        start, count = int(header["phoff"]), int(header["phnum"])
+        self.segments = self.bytes[start : start + count * PROGRAM_HEADER.itemsize].view(PROGRAM_HEADER)
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,7 @@ def is_removed(name: bytes) -> bool:
     return b"removed" in name and b"kept_" not in name
 
 
-def memory(elf: ElfFile, start: int, end: int, hole: int | None = None) -> np.ndarray:
+def memory(elf: ElfFile | MemoryImage, start: int, end: int, hole: int | None = None) -> np.ndarray:
     """The bytes that the loader puts at `[start, end)`. What is in no segment reads as `hole`, if that is allowed."""
     found = np.zeros(end - start, bool)
     contents = np.full(end - start, 0 if hole is None else hole, np.uint8)
@@ -95,7 +105,7 @@ def memory(elf: ElfFile, start: int, end: int, hole: int | None = None) -> np.nd
     return contents
 
 
-def unwind_records(elf: ElfFile) -> dict[int, object]:
+def unwind_records(elf: ElfFile | MemoryImage) -> dict[int, object]:
     """Each unwinding record by the start of its code, found as the unwinder finds it and read by pyelftools.
 
     The value holds all that must not change: end of the code, instructions, personality, handlers with their types.
@@ -117,7 +127,7 @@ def unwind_records(elf: ElfFile) -> dict[int, object]:
     return {start: _record(elf, fdes[fde], start, frames) for start, fde in table.tolist()}
 
 
-def _record(elf: ElfFile, fde: FDE, start: int, table: int) -> object:
+def _record(elf: ElfFile | MemoryImage, fde: FDE, start: int, table: int) -> object:
     # pyelftools gives pointers relative to their own place as addresses.
     assert fde.header["initial_location"] == start
     # DW_CFA_nop (0) is padding.
@@ -132,7 +142,7 @@ def _record(elf: ElfFile, fde: FDE, start: int, table: int) -> object:
     )
 
 
-def _personality(elf: ElfFile, fde: FDE, table: int) -> int | None:
+def _personality(elf: ElfFile | MemoryImage, fde: FDE, table: int) -> int | None:
     """The slot that holds the address of the personality routine."""
     letters = fde.cie.header["augmentation"]
     if b"P" not in letters:
@@ -143,7 +153,7 @@ def _personality(elf: ElfFile, fde: FDE, table: int) -> int | None:
     return place + int(memory(elf, place, place + 4).view("<i4")[0])
 
 
-def _handlers(elf: ElfFile, address: int) -> object:
+def _handlers(elf: ElfFile | MemoryImage, address: int) -> object:
     """The call sites, actions and types at `address`, as plainly as the Itanium ABI says it."""
     cursor = address
 
@@ -194,7 +204,7 @@ def _signed(value: int, size: int) -> int:
     return value - (1 << 7 * size) if value >> (7 * size - 1) else value
 
 
-def _type(elf: ElfFile, types: int | None, encoding: int, kind: int) -> object:
+def _type(elf: ElfFile | MemoryImage, types: int | None, encoding: int, kind: int) -> object:
     """The slot that holds the address of a caught type; negative kinds are exception specifications."""
     if kind <= 0 or types is None:
         return kind

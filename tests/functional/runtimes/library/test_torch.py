@@ -18,7 +18,7 @@ from opsieve.runtimes.wheel.library.frames import read_frames
 from opsieve.runtimes.wheel.library.guard.table import RemovedFunctions
 from opsieve.runtimes.wheel.library.kept import KeptCode
 from opsieve.runtimes.wheel.library.slim import SlimPlan, slim_library
-from tests.functional.runtimes.library.sample_library import unwind_records
+from tests.functional.runtimes.library.sample_library import MemoryImage, unwind_records
 
 pytestmark = pytest.mark.torch
 
@@ -107,7 +107,7 @@ def test_the_unwinding_table_agrees_with_the_linkers_index(install: TorchInstall
 
 @pytest.mark.parametrize("name", ["libc10.so", "libshm.so"])
 def test_copied_unwinding_records_say_the_same(install: TorchInstall, slim_site: Path, name: str) -> None:
-    old, new = ElfFile(install.library(name)), ElfFile(slim_site / "torch/lib" / name)
+    old, new = ElfFile(install.library(name)), MemoryImage(slim_site / "torch/lib" / name)
     assert unwind_records(new) == unwind_records(old)
 
 
