@@ -23,6 +23,9 @@ SCRIPT = Path(__file__).parent / "child" / "main.py"
 STARTUP_SECONDS = 600.0
 """How long a child may take to import torch and to begin."""
 
+_PATIENT_THREADS = {"OMP_WAIT_POLICY": "PASSIVE"}
+"""OpenMP's threads spin while they wait. On a busy machine with two cores that made a small call 15 times slower."""
+
 _TOLD = 4000
 """Bytes of what a crashed child said last that are kept."""
 
@@ -39,6 +42,8 @@ class Runtime:
     """Whether the folder that holds `package` goes onto PYTHONPATH, as for a slim torch."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
+    neutral: Mapping[str, str] = field(default_factory=dict)
+    """What to replace in error texts, since it must differ between two runtimes: paths and versions."""
 
 
 class SilentChild(ChildFailed):
@@ -130,7 +135,7 @@ def started_child(runtime: Runtime, switches: Mapping[str, str], request: dict[s
 
 
 def _start(runtime: Runtime, switches: Mapping[str, str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
-    variables = {**os.environ, **runtime.environment, **switches}
+    variables = {**_PATIENT_THREADS, **os.environ, **runtime.environment, **switches}
     if runtime.on_path:
         theirs = variables.get("PYTHONPATH")
         variables["PYTHONPATH"] = str(runtime.package.parent.absolute()) + (os.pathsep + theirs if theirs else "")

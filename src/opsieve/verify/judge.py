@@ -109,7 +109,9 @@ def judged_torch(install: TorchInstall, library: str, starts: Int64s) -> Iterato
     with judge(install.library(library), starts) as ours:
         site = ours.folder / "site"
         mirror_package(install.package, site, {f"lib/{library}": ours.library})
-        yield ours, {"PYTHONPATH": os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))}
+        path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
+        # The mirror's folders for bytecode are those of the installed package.
+        yield ours, {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def executed_functions(

@@ -46,6 +46,11 @@ class Outcome:
     text: str = ""
     """The exception's text, without paths and addresses; for a crash, the last words of the process."""
 
+    @property
+    def told(self) -> str:
+        """The error or crash in words."""
+        return f"{self.error}: {self.text}" if self.text else self.error
+
 
 class Verdict(StrEnum):
     """What the comparison of two outcomes found."""
@@ -70,7 +75,7 @@ def compare(stock: Outcome, slim: Outcome) -> tuple[Verdict, str]:
     if stock == slim or (stock.kind is slim.kind is OutcomeKind.CRASH and stock.error == slim.error):
         return Verdict.IDENTICAL, ""
     if slim.kind is OutcomeKind.CRASH:
-        return Verdict.CRASHED, _cut(_told(slim))
+        return Verdict.CRASHED, _cut(slim.told)
     if slim.kind is OutcomeKind.ERROR and _LEFT_OUT.search(slim.text) and not _LEFT_OUT.search(stock.text):
         return Verdict.LEFT_OUT, _cut(f"{slim.stage}: {slim.text}")
     return Verdict.DIFFERENT, _cut(_difference(stock, slim))
@@ -92,7 +97,7 @@ def _difference(stock: Outcome, slim: Outcome) -> str:
             return f"call {number}: {_call_difference(expected, found)}"
     if stock.kind is slim.kind is OutcomeKind.ERROR and stock.stage == slim.stage:
         if stock.error != slim.error:
-            return f"{stock.stage}: stock raised {_told(stock)}, slim {_told(slim)}"
+            return f"{stock.stage}: stock raised {stock.told}, slim {slim.told}"
         return f"{stock.stage}: {stock.error} with another text: stock {stock.text!r}, slim {slim.text!r}"
     return f"stock {_ended(stock)}, slim {_ended(slim)}"
 
@@ -112,11 +117,7 @@ def _ended(outcome: Outcome) -> str:
         return f"returned from {len(outcome.calls)} calls"
     if outcome.kind is OutcomeKind.CRASH:
         return f"crashed ({outcome.error})"
-    return f"raised {_told(outcome)} in {outcome.stage}"
-
-
-def _told(outcome: Outcome) -> str:
-    return f"{outcome.error}: {outcome.text}" if outcome.text else outcome.error
+    return f"raised {outcome.told} in {outcome.stage}"
 
 
 def _cut(reason: str) -> str:

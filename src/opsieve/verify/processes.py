@@ -62,7 +62,11 @@ def _run_until_crash(
     """Run `variations`, all for one processor, in one child; a crash is the outcome of where it happened."""
     outcomes: dict[int, Outcome] = {}
     current: int | None = None
-    request = {"task": "run", "runs": [_run_request(variation) for variation in variations]}
+    request = {
+        "task": "run",
+        "neutral": dict(runtime.neutral),
+        "runs": [_run_request(variation) for variation in variations],
+    }
     with started_child(runtime, variations[0].settings.processor.environment, request) as child:
         try:
             for event in child.events():

@@ -17,7 +17,7 @@ from opsieve.models.detect import Format, archive_format, container_format
 from opsieve.progress import SILENT, Progress
 from opsieve.verify.child_process import Runtime
 from opsieve.verify.inputs import Inputs, InputsFromFile, InputsFromModel, InputsFromShapes
-from opsieve.verify.outcome import Outcome, Verdict, compare, differ_in_bytes_only
+from opsieve.verify.outcome import Outcome, OutcomeKind, Verdict, compare, differ_in_bytes_only
 from opsieve.verify.processes import AT_START, ask, run_variations
 from opsieve.verify.report import Comparison, VerifyReport
 from opsieve.verify.settings import Processor
@@ -74,16 +74,35 @@ def verify(
             remedy="name a Python that has the full PyTorch: --against PYTHON",
         )
     with tempfile.TemporaryDirectory(prefix="opsieve-verify-") as folder:
-        # Bytecode goes to the temporary folder: nothing is written into the slim package.
-        caches = {"PYTHONPYCACHEPREFIX": str(Path(folder) / "bytecode")}
-        ours = Runtime(slim.python, slim.package, on_path=True, environment=caches)
-        theirs = Runtime(stock.python, stock.package)
+        caches = _bytecode_caches(slim.package, Path(folder))
+        neutral = _neutral(stock, slim)
+        ours = Runtime(slim.python, slim.package, on_path=True, environment=caches, neutral=neutral)
+        theirs = Runtime(stock.python, stock.package, neutral=neutral)
         plan = _plan(models, theirs, Path(folder), effort, progress)
         expected = _run(_STOCK, theirs, plan, effort, progress)
+        _refuse_useless(plan, expected)
         found = _run(_SLIM, ours, plan, effort, progress)
         compared = [_compared(variation, expected, found) for variation in plan]
         compared = _reconsidered(compared, theirs, effort, progress)
     return VerifyReport(stock.version, slim.version, tuple(compared))
+
+
+def _neutral(*installs: TorchInstall) -> dict[str, str]:
+    """Names that say only which of the two runtimes speaks.
+
+    Both are replaced on both sides: a TorchScript model names the files it was once compiled from, and these may well
+    be those of the full PyTorch. Longer names come first, in case one is a part of another.
+    """
+    names = {str(path): "<torch>" for i in installs for path in (i.package, i.package.resolve())}
+    names |= {install.version: "<version>" for install in installs}
+    return dict(sorted(names.items(), key=lambda item: (-len(item[0]), item)))
+
+
+def _bytecode_caches(package: Path, folder: Path) -> dict[str, str]:
+    """Switches of Python that keep it from writing into the slim package, at no cost to later children."""
+    if (package / "__pycache__").is_dir():
+        return {"PYTHONDONTWRITEBYTECODE": "1"}
+    return {"PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
 
 
 def model_format(path: Path) -> Format:
@@ -156,18 +175,20 @@ def _run(
     title: str, runtime: Runtime, plan: Sequence[Variation], effort: Effort, progress: Progress
 ) -> dict[int, Outcome]:
     with progress.stage(f"running on {title} PyTorch", len(plan)) as advance:
-        outcomes = run_variations(runtime, plan, seconds=effort.seconds, finished=advance)
-    if title == _STOCK:
-        _refuse_broken(runtime, outcomes)
-    return outcomes
+        return run_variations(runtime, plan, seconds=effort.seconds, finished=advance)
 
 
-def _refuse_broken(runtime: Runtime, outcomes: Mapping[int, Outcome]) -> None:
-    """Without answers of the full PyTorch there is nothing to compare with."""
-    for outcome in outcomes.values():
+def _refuse_useless(plan: Sequence[Variation], outcomes: Mapping[int, Outcome]) -> None:
+    """Where the full PyTorch does not answer to the inputs as given, two runtimes that agree would prove nothing."""
+    for variation in plan:
+        outcome = outcomes[variation.number]
         if outcome.stage == AT_START:
-            raise MissingInstallation(
-                f"the full PyTorch does not start: {outcome.error}: {outcome.text}", where=runtime.python
+            raise MissingInstallation(f"the full PyTorch does not start: {outcome.told}")
+        if variation.inputs.plain and outcome.kind is not OutcomeKind.RESULTS:
+            raise InvalidFile(
+                f"the full PyTorch does not run this model ({variation.label}): {outcome.told}",
+                where=variation.model,
+                remedy="give inputs that the model accepts, with --inputs or --shape",
             )
 
 

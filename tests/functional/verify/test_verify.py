@@ -4,14 +4,16 @@ import shutil
 import warnings
 from collections import Counter
 
-import numpy as np
 import pytest
 
 from opsieve.code.elf import ElfFile
 from opsieve.errors import InvalidFile, InvalidModel, MissingInstallation
 from opsieve.installed import TorchInstall, find_torch
+from opsieve.verify.child_process import Runtime
 from opsieve.verify.inputs import InputsFromFile, InputsFromModel, InputsFromShapes, RandomTensor
-from opsieve.verify.outcome import OutcomeKind, Verdict
+from opsieve.verify.outcome import OutcomeKind, Verdict, compare
+from opsieve.verify.processes import run_variations
+from opsieve.verify.variation import PreparedInputs, variations
 from opsieve.verify.verification import Effort, ModelUnderTest, verify
 from tests.functional.verify.broken_torch import meddling_torch, torch_with_library
 
@@ -101,37 +103,48 @@ def test_a_file_may_hold_several_inputs_and_state_carries_over_calls_but_not_var
     assert len({tuple(digests) for digests in state}) == 1, "each variation begins with a fresh model"
 
 
-@pytest.mark.parametrize(
-    ("body", "verdict", "told"),
-    [
-        ("return {'out': result[0]['out'] + 1e-6}, result[1]", Verdict.DIFFERENT, "result[0]['out'] (float32"),
-        ("return result[0], result[1][:1]", Verdict.DIFFERENT, "another structure"),
-        ("return {'out': result[0]['out'].double()}, result[1]", Verdict.DIFFERENT, "float64"),
-        ("return {'out': result[0]['out'].mT.contiguous().mT}, result[1]", Verdict.DIFFERENT, "strides"),
-        ("raise RuntimeError('out of order')", Verdict.DIFFERENT, "RuntimeError: out of order"),
-        (
-            "raise RuntimeError('aten::add is not in this build, which opsieve made: --op aten::add')",
-            Verdict.LEFT_OUT,
-            "--op aten::add",
-        ),
-        ("import ctypes; ctypes.string_at(0)", Verdict.CRASHED, "signal SIGSEGV"),
-        (
-            "import os; os.write(2, b'\\nopsieve: libtorch_cpu.so: removed code\\n'); os._exit(86)",
-            Verdict.CRASHED,
-            "exit status 86: opsieve: libtorch_cpu.so: removed code",
-        ),
-    ],
-)
-def test_each_kind_of_fault_is_found_just_where_it_is(models, install, tmp_path, body, verdict, told):
-    only_batch_3 = f"if inputs[0].shape[0] != 3:\n    return result\n{body}"
-    report = check(models / "net.pt", install, meddling_torch(install, tmp_path / "site", only_batch_3))
+LEFT_OUT = "aten::add is not in this build, which opsieve made: --op aten::add"
+FAULTS = {
+    "batch 3": ("return {'out': result[0]['out'] + 1e-6}, result[1]", Verdict.DIFFERENT, "['out'] (float32"),
+    "batch 8": ("return result[0], result[1][:1]", Verdict.DIFFERENT, "another structure"),
+    "batch 0": ("return {'out': result[0]['out'].double()}, result[1]", Verdict.DIFFERENT, "float64"),
+    "shape 1×3×9×9": ("return {'out': result[0]['out'].mT.contiguous().mT}, result[1]", Verdict.DIFFERENT, "strides"),
+    "shape 1×3×13×13": ("raise ValueError('out of order')", Verdict.DIFFERENT, "ValueError: out of order"),
+    "shape 1×3×7×7": (f"raise RuntimeError('{LEFT_OUT}')", Verdict.LEFT_OUT, "--op aten::add"),
+    "one dimension less": ("import ctypes; ctypes.string_at(0)", Verdict.CRASHED, "signal SIGSEGV"),
+    "not a number": (
+        "import os; os.write(2, b'\\nopsieve: libtorch_cpu.so: gone\\n'); os._exit(86)",
+        Verdict.CRASHED,
+        "exit status 86: opsieve: libtorch_cpu.so: gone",
+    ),
+}
+INPUTS = {
+    "batch 3": (3, 3, 12, 12),
+    "batch 8": (8, 3, 12, 12),
+    "batch 0": (0, 3, 12, 12),
+    "shape 1×3×9×9": (1, 3, 9, 9),
+    "shape 1×3×13×13": (1, 3, 13, 13),
+    "shape 1×3×7×7": (1, 3, 7, 7),
+    "one dimension less": (3, 12, 12),
+}
+
+
+def test_each_kind_of_fault_is_found_just_where_it_is(models, install, tmp_path):
+    lines = ["shape = tuple(inputs[0].shape) if inputs else ()"]
+    for label, (body, _, _) in FAULTS.items():
+        lines.append(f"if shape == {INPUTS[label]}:" if label in INPUTS else "if inputs and inputs[0].isnan().all():")
+        # An empty input is "not a number" throughout, so its own rule stands first.
+        lines.append(f"    {body}")
+    lines.append("return result")
+    report = check(models / "net.pt", install, meddling_torch(install, tmp_path / "site", "\n".join(lines)))
     assert not report.identical
     found = by_inputs(report)
-    assert found.pop("batch 3") == {verdict}
+    for label, (_, verdict, told) in FAULTS.items():
+        assert found.pop(label) == {verdict}, label
+        reasons = [c.reason for c in report.comparisons if c.variation.inputs.label == label]
+        assert len(reasons) == 2
+        assert all(told in reason for reason in reasons), label
     assert set().union(*found.values()) == {Verdict.IDENTICAL}, "a fault must not cost the other variations"
-    ((key, variations),) = report.differences(models / "net.pt").items()
-    assert told in key[1]
-    assert len(variations) == 2
 
 
 def test_another_error_text_is_found(models, install, tmp_path):
@@ -153,31 +166,42 @@ def test_another_error_text_is_found(models, install, tmp_path):
 
 
 def test_results_that_stock_does_not_repeat_are_not_held_against_slim(models, install, tmp_path, monkeypatch):
-    body = "import os\nreturn int.from_bytes(os.urandom(8), 'little') * result[0]['out']"
+    body = "import os, struct\nreturn struct.unpack('<I', os.urandom(4))[0] * result[0]['out']"
     random = meddling_torch(install, tmp_path / "site", body)
     # The same package stands for both: PYTHONPATH makes it the stock one too.
     monkeypatch.setenv("PYTHONPATH", str(random.site))
     report = check(models / "net.pt", random, random)
     assert report.identical
-    verdicts = {c.verdict for c in report.comparisons if c.stock.kind is OutcomeKind.RESULTS}
-    assert verdicts == {Verdict.UNSTABLE}
+    found = by_inputs(report)
+    assert found["as given"] == found["batch 3"] == {Verdict.UNSTABLE}
+    assert found["batch 0"] == found["4 channels"] == {Verdict.IDENTICAL}, "nothing random in these"
 
 
 def test_a_patched_library_is_found(models, install, tmp_path):
-    """One byte in the one operator that every call of the model needs."""
+    """One byte at the start of a kernel that every call of the model needs."""
+    import torch
+
     library = tmp_path / "libtorch_cpu.so"
     shutil.copyfile(install.library(library.name), library)
     elf = ElfFile(library)
     symbols = elf.dynamic_symbols
-    wanted = b"_ZN2at4_ops4relu4callERKNS_6TensorE"
+    wanted = b"_ZN2at6native4reluERKNS_6TensorE"
     address = next(int(symbol["value"]) for symbol in symbols if elf.name(".dynstr", int(symbol["name"])) == wanted)
     with library.open("r+b") as file:
         file.seek(address)  # the first segment of this library begins at 0 in file and memory
-        file.write(np.uint8(0xCC).tobytes())
-    site = torch_with_library(install, tmp_path / "site", library.name, library)
-    report = check(models / "net.ptl", install, site)
-    results = [c for c in report.comparisons if c.stock.kind is OutcomeKind.RESULTS]
-    assert {(c.verdict, c.slim.error) for c in results} == {(Verdict.CRASHED, "signal SIGTRAP")}
+        file.write(bytes([0xCC]))
+    patched = torch_with_library(install, tmp_path / "site", library.name, library)
+    torch.save([((torch.ones(1, 3, 12, 12),), {}), ((torch.ones(1, 2),), {})], tmp_path / "0.pt")
+    prepared = [PreparedInputs("as given", str(tmp_path / "0.pt"), False)]
+    tried = list(variations(models / "net.ptl", "lite", "forward", prepared, thorough=False))
+    runtimes = Runtime(install.python, install.package), Runtime(patched.python, patched.package, on_path=True)
+    stock, slim = (run_variations(r, tried, seconds=600, finished=lambda amount: None) for r in runtimes)
+    assert [len(stock[number].calls) for number in (0, 1)] == [1, 1]
+    assert [(slim[number].kind, slim[number].error) for number in (0, 1)] == [
+        (OutcomeKind.CRASH, "signal SIGTRAP"),
+        (OutcomeKind.CRASH, "signal SIGTRAP"),
+    ]
+    assert compare(stock[0], slim[0])[0] is Verdict.CRASHED
 
 
 def test_unusable_models_and_inputs_are_told_before_anything_runs(models, install, tmp_path):

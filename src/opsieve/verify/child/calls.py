@@ -15,17 +15,21 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
 def run_all(request: dict[str, Any], tell: Tell) -> None:
-    """Run `request["runs"]` in order; tell `started` before and `finished` with the outcome after each."""
+    """Run `request["runs"]` in order; tell `started` before and `finished` with the outcome after each.
+
+    `request["neutral"]` maps what is to be replaced in error texts.
+    """
     for run in request["runs"]:
         tell({"started": run["number"]})
-        tell({"finished": run["number"], "outcome": _Attempt(run).outcome()})
+        tell({"finished": run["number"], "outcome": _Attempt(run, request["neutral"]).outcome()})
 
 
 class _Attempt:
     """One variation, and how far it got."""
 
-    def __init__(self, run: dict[str, Any]) -> None:
+    def __init__(self, run: dict[str, Any], neutral: dict[str, str]) -> None:
         self._run = run
+        self._neutral = neutral
         self._stage = "settings"
         self._calls: list[list[dict[str, str]]] = []
 
@@ -39,7 +43,7 @@ class _Attempt:
                 "calls": self._calls,
                 "stage": self._stage,
                 "error": f"{type(error).__module__}.{type(error).__qualname__}",
-                "text": _neutral(str(error)),
+                "text": self._neutral_text(str(error)),
             }
         return {"kind": "results", "calls": self._calls}
 
@@ -60,9 +64,7 @@ class _Attempt:
                 leaves = [dict(zip(("at", "form", "digest"), leaf, strict=True)) for leaf in describe(result)]
                 self._calls.append(leaves)
 
-
-def _neutral(text: str) -> str:
-    """The text without what must differ between two installations: their place, their version, addresses."""
-    package = str(torch.__path__[0])
-    text = text.replace(package, "<torch>").replace(str(torch.__version__), "<version>")
-    return _ADDRESS.sub("0x<address>", text)
+    def _neutral_text(self, text: str) -> str:
+        for name, replacement in self._neutral.items():
+            text = text.replace(name, replacement)
+        return _ADDRESS.sub("0x<address>", text)

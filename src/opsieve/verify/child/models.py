@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,10 +25,15 @@ def example_inputs(path: str) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     return inputs
 
 
-def _load_lite(path: str) -> Any:  # noqa: ANN401
+def _load_lite(path: str | io.BytesIO) -> Any:  # noqa: ANN401
     from torch.jit.mobile import _load_for_lite_interpreter
 
     return _load_for_lite_interpreter(path)
+
+
+def _load_flatbuffer(path: str) -> Any:  # noqa: ANN401
+    # From a path the weights are freed too early in PyTorch 2.13.0: the first call crashes.
+    return _load_lite(io.BytesIO(Path(path).read_bytes()))
 
 
 def _load_exported(path: str) -> Any:  # noqa: ANN401
@@ -36,7 +43,7 @@ def _load_exported(path: str) -> Any:  # noqa: ANN401
 _LOADERS: dict[str, Callable[[str], Any]] = {
     "torchscript": torch.jit.load,
     "lite": _load_lite,
-    "lite-flatbuffer": _load_lite,
+    "lite-flatbuffer": _load_flatbuffer,
     "export": _load_exported,
 }
 
