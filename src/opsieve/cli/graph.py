@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opsieve.cli.options import python_option, scope_option
-from opsieve.cli.output import print_json, print_table, progress
+from opsieve.cli.output import print_json, print_table, print_text, progress
 
 if TYPE_CHECKING:
     from opsieve.graph.dependencies import Dependencies
@@ -49,7 +49,7 @@ def command(
     The analysis is kept in the cache folder, by the build id of the library.
     """
     from opsieve.graph.dependencies import find_dependencies
-    from opsieve.graph.load import library_install, load_op_graph
+    from opsieve.graph.load import LIBRARY, library_install, load_op_graph
     from opsieve.graph.scopes import parse_scopes
     from opsieve.installed import find_torch
 
@@ -57,7 +57,7 @@ def command(
     with progress() as bars:
         graph = load_op_graph(install, bars, rebuild=rebuild, library=library)
     if truth:
-        return _truth(install, graph, output_format)
+        return _truth(install, library or install.library(LIBRARY), graph, output_format)
     if list_operators:
         _list(graph, output_format)
         return 0
@@ -115,7 +115,7 @@ def _needs(dependencies: Dependencies, operator: str, output_format: str) -> Non
         return
     click.echo(f"{name} may dispatch to {len(direct)} operators:\n")
     click.echo("".join(f"  {needed}\n" for needed in direct))
-    click.echo(
+    print_text(
         f"With what these need in turn, and the {len(dependencies.always)} operators that any operator may need, "
         f"{len(closure)} operators stay for it."
     )
@@ -128,10 +128,13 @@ def _whole(dependencies: Dependencies, output_format: str) -> None:
     click.echo(write({name: dependencies.direct(name) for name in dependencies.graph.operators}), nl=False)
 
 
-def _truth(install: TorchInstall, graph: OpGraph, output_format: str) -> int:
-    from opsieve.graph.truth import compare_registrations, read_truth
+def _truth(install: TorchInstall, library: Path, graph: OpGraph, output_format: str) -> int:
+    from opsieve.graph.symbols import INTERPRETER
+    from opsieve.graph.truth import compare_registrations, read_truth, source_files_in
 
-    differences = compare_registrations(graph.registrations, read_truth(install))
+    truth = read_truth(install)
+    # The other libraries of the package register a few operators too.
+    differences = compare_registrations(graph.registrations, truth, files=source_files_in(library, truth))
     if output_format == "json":
         print_json(
             [
@@ -143,4 +146,5 @@ def _truth(install: TorchInstall, graph: OpGraph, output_format: str) -> int:
         rows = [(d.key, str(d.expected), str(d.found), str(len(d.missing)), str(len(d.spurious))) for d in differences]
         columns = ("dispatch key", "expected", "found", "missing", "spurious")
         print_table(columns, rows, right=columns[1:])
-    return 1 if any(d.missing or d.spurious for d in differences) else 0
+    # What the interpreter has and the dispatcher does not is nothing to prune: whoever calls it keeps its whole name.
+    return 1 if any(d.missing or d.spurious for d in differences if d.key != INTERPRETER) else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, Any
@@ -50,6 +51,11 @@ def console(stream: IO[str] | None = None) -> Console:
 def print_json(value: object) -> None:
     """Print `value` as JSON, keys sorted, so that two runs can be compared."""
     click.echo(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+
+
+def print_text(text: str) -> None:
+    """Print a paragraph, in lines that fit."""
+    click.echo(textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False))
 
 
 def print_table(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opsieve.cli.options import python_option
-from opsieve.cli.output import format_option, print_json, printable, progress
+from opsieve.cli.output import format_option, print_json, print_text, printable, progress
 
 if TYPE_CHECKING:
     from opsieve.explain.why import Chain, Why
@@ -87,27 +87,28 @@ def _code(install: TorchInstall, graph: OpGraph, selection: Selection, why: Why)
 
 def _print(why: Why, show_all: bool, steps: list[tuple[str, str, list[str]]]) -> None:
     if not why.present:
-        click.echo(f"{why.operator} is not in this runtime: no model calls it, and nothing that stays needs it.")
-        click.echo(
+        print_text(f"{why.operator} is not in this runtime: no model calls it, and nothing that stays needs it.")
+        print_text(
             f"Adding it would bring {len(why.cost.operators)} operators and {_size(why.cost.code_bytes)} of code:"
         )
         click.echo(f"\n  opsieve build ... --op {why.operator}")
         return
     if not why.chains:
-        click.echo(f"{why.operator} stays because any operator may need it (lazy views, a tensor's own methods).")
+        print_text(f"{why.operator} stays because any operator may need it (lazy views, a tensor's own methods).")
     for chain in why.chains if show_all else why.chains[:_SHOWN]:
         _print_chain(chain)
     hidden = len(why.chains) - _SHOWN
     if hidden > 0 and not show_all:
         click.echo(f"... and {hidden} more roots need it; --all shows them.\n")
     if why.any_operator and why.chains:
-        click.echo("Any operator may need it as well, through lazy views or a tensor's own methods.\n")
+        print_text("Any operator may need it as well, through lazy views or a tensor's own methods.")
+        click.echo()
     for source, target, names in steps:
         click.echo(f"{source} calls {target} through")
         for name in names:
             click.echo(f"  {printable(name)}")
         click.echo()
-    click.echo(f"Without it, {len(why.cost.operators)} operators and {_size(why.cost.code_bytes)} of code would go.")
+    print_text(f"Without it, {len(why.cost.operators)} operators and {_size(why.cost.code_bytes)} of code would go.")
 
 
 def _print_chain(chain: Chain) -> None:

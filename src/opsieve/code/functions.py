@@ -53,14 +53,8 @@ def read_functions(elf: ElfFile) -> FunctionTable:
     other sections than `.text`."""
     _require_known_sections(elf)
     text = elf.section(".text")
+    require_symbols(elf)
     symbols = elf.symbols
-    if not len(symbols):
-        raise UnsupportedLibrary(
-            "the library has no symbol table, so its operators cannot be told apart",
-            where=elf.path,
-            expected="an unstripped library, as the PyTorch wheels ship it",
-            remedy="install the original wheel again",
-        )
     kind = symbols["info"] & 15
     here = (symbols["shndx"] == text.index) & (symbols["value"] >= text.address) & (symbols["value"] < text.end)
     functions = symbols[here & ((kind == STT_FUNC) | (kind == STT_GNU_IFUNC))]
@@ -78,6 +72,17 @@ def read_functions(elf: ElfFile) -> FunctionTable:
         names=np.concatenate([names, np.full(len(gaps), -1, np.int64)])[order],
         entries=np.unique(np.concatenate([tiled, _inside_gaps(labels, starts, sizes)])),
     )
+
+
+def require_symbols(elf: ElfFile) -> None:
+    """Raise UnsupportedLibrary when the library has no symbol table."""
+    if not len(elf.symbols):
+        raise UnsupportedLibrary(
+            "the library has no symbol table, so its operators cannot be told apart",
+            where=elf.path,
+            expected="an unstripped library, as the PyTorch wheels ship it",
+            remedy="install the original wheel again",
+        )
 
 
 def _require_known_sections(elf: ElfFile) -> None:

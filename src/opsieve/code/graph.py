@@ -16,10 +16,10 @@ import numpy.typing as npt
 from opsieve.code.arrays import distinct
 from opsieve.code.data import DataTable, read_data
 from opsieve.code.elf import ElfFile, Int64s
-from opsieve.code.functions import FunctionTable, read_functions
+from opsieve.code.functions import FunctionTable, read_functions, require_symbols
 from opsieve.code.links import Links, read_links
 from opsieve.code.plt import Plt, read_plt, unknown_entries
-from opsieve.code.references import References, read_references
+from opsieve.code.references import References, read_references, require_processor
 from opsieve.code.x86_64 import Flags
 from opsieve.errors import UnsupportedLibrary
 from opsieve.progress import SILENT, Progress
@@ -63,10 +63,7 @@ def build_code_graph(elf: ElfFile, progress: Progress = SILENT) -> CodeGraph:
 
     Raises UnsupportedLibrary when the library cannot be analysed soundly.
     """
-    if elf.build_id is None:
-        raise UnsupportedLibrary(
-            "the library has no build id, so an analysis of it could go stale unnoticed", where=elf.path
-        )
+    build_id = require_supported(elf)
     functions, plt, links = read_functions(elf), read_plt(elf), read_links(elf)
     references = read_references(elf, functions, progress)
     _require_known_entries(elf, plt, references)
@@ -76,7 +73,19 @@ def build_code_graph(elf: ElfFile, progress: Progress = SILENT) -> CodeGraph:
         sources, targets = _with_orphan_cold_parts(elf, functions, sources, targets)
         first_edge, successors = compress(sources, targets, len(functions) + len(data))
         advance(1)
-    return CodeGraph(elf.build_id, functions, data, plt, links, references, first_edge, successors)
+    return CodeGraph(build_id, functions, data, plt, links, references, first_edge, successors)
+
+
+def require_supported(elf: ElfFile) -> str:
+    """The build id of a library that can be analysed; raises UnsupportedLibrary for others. Cheap, so that it can be
+    asked of a library whose graph is at hand: one that was stripped or cut has the build id of the whole."""
+    require_processor(elf)
+    require_symbols(elf)
+    if elf.build_id is None:
+        raise UnsupportedLibrary(
+            "the library has no build id, so an analysis of it could go stale unnoticed", where=elf.path
+        )
+    return elf.build_id
 
 
 def _require_known_entries(elf: ElfFile, plt: Plt, references: References) -> None:

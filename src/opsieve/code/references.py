@@ -38,12 +38,7 @@ class References:
 
 def read_references(elf: ElfFile, functions: FunctionTable, progress: Progress = SILENT) -> References:
     """Decode all functions. Raises UnsupportedLibrary for a processor other than x86-64."""
-    if elf.machine != EM_X86_64:
-        raise UnsupportedLibrary(
-            f"the library is for another processor (ELF machine {elf.machine})",
-            where=elf.path,
-            expected="x86-64 (62)",
-        )
+    require_processor(elf)
     with tempfile.TemporaryDirectory(prefix="opsieve-") as folder:
         entries = Path(folder) / "entries.npy"
         np.save(entries, np.append(functions.entries, functions.ends[-1:]))
@@ -51,6 +46,16 @@ def read_references(elf: ElfFile, functions: FunctionTable, progress: Progress =
         with progress.stage("decoding", int(functions.ends[-1] - functions.starts[0])) as advance:
             _run_workers(elf.path, entries, parts, advance)
         return _join([dict(np.load(part)) for part in parts])
+
+
+def require_processor(elf: ElfFile) -> None:
+    """Raise UnsupportedLibrary when the code is for another processor than x86-64."""
+    if elf.machine != EM_X86_64:
+        raise UnsupportedLibrary(
+            f"the library is for another processor (ELF machine {elf.machine})",
+            where=elf.path,
+            expected="x86-64 (62)",
+        )
 
 
 def _run_workers(library: Path, entries: Path, parts: list[Path], advance: Advance) -> None:

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 from opsieve.code.elf import ElfFile
-from opsieve.errors import InvalidFile, UnsupportedLibrary
+from opsieve.code.graph import require_supported
+from opsieve.errors import InvalidFile
 from opsieve.graph.op_graph import OpGraph, build_op_graph
 from opsieve.graph.store import load_graph, save_graph
 from opsieve.progress import SILENT, Progress
@@ -43,12 +44,9 @@ def cached_op_graph(library: Path, progress: Progress = SILENT, *, rebuild: bool
     from filelock import FileLock
 
     elf = ElfFile(library)
-    if elf.build_id is None:
-        raise UnsupportedLibrary(
-            "the library has no build id, so an analysis of it could go stale unnoticed", where=library
-        )
+    build_id = require_supported(elf)
     folder = _writable(cache_folder() / "graphs")
-    entry = folder / f"{elf.build_id}-{FORMAT}"
+    entry = folder / f"{build_id}-{FORMAT}"
     found = None if rebuild else _read(entry)
     if found is not None:
         return found

@@ -91,6 +91,18 @@ def test_another_format_is_built_again(
     assert built == [library, library]
 
 
+def test_a_stripped_copy_of_an_analysed_library_is_refused(
+    library: Path, folder: Path, built: list[Path], tmp_path: Path
+) -> None:
+    """It has the same build id, and what is read of it later would be missing."""
+    cached_op_graph(library)
+    stripped = tmp_path / "stripped.so"
+    subprocess.run(["strip", "--strip-all", library, "-o", stripped], check=True)
+    assert ElfFile(stripped).build_id == ElfFile(library).build_id
+    with pytest.raises(UnsupportedLibrary, match="no symbol table"):
+        cached_op_graph(stripped)
+
+
 def test_rebuild_asks_for_a_fresh_analysis(library: Path, folder: Path, built: list[Path]) -> None:
     cached_op_graph(library)
     cached_op_graph(library, rebuild=True)
