@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from opsieve.errors import GroundTruthMismatch, UnsupportedLibrary
-from opsieve.graph.cache import cache_folder, cached_op_graph
+from opsieve.graph.cache import FORMAT, cache_folder, cached_op_graph
+from opsieve.graph.dispatcher_dump import Kind, Source
 from opsieve.graph.op_graph import OpGraph
-from opsieve.graph.truth import compare_registrations, read_truth
+from opsieve.graph.truth import Truth, compare_registrations, read_truth, source_files_in
 from opsieve.installed import TorchInstall, install_at
 from opsieve.progress import SILENT, Progress
 
@@ -15,14 +16,15 @@ LIBRARY = "libtorch_cpu.so"
 TESTED_VERSION = "2.13.0"
 """The version whose ground truth the tests check. Any other is checked on the user's machine before it is used."""
 
-_SAME_KEYS = (
-    "CPU",
-    "CompositeExplicitAutogradNonFunctional",
-    "QuantizedCPU",
-    "SparseCPU",
-    "Autograd",
-    "ADInplaceOrView",
+_CPU_SIDE = frozenset(
+    {
+        *("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional", "CompositeImplicitAutograd"),
+        *("QuantizedCPU", "MkldnnCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU"),
+        *("Autograd", "AutogradCPU", "AutogradOther", "AutogradNestedTensor", "ADInplaceOrView", "AutocastCPU"),
+        *("BackendSelect", "Conjugate", "Negative", "ZeroTensor"),
+    }
 )
+"""The keys whose kernels can run where there is no other device than the CPU."""
 
 
 def library_install(library: Path, python: Path | None = None) -> TorchInstall:
@@ -51,32 +53,44 @@ def load_op_graph(
         raise UnsupportedLibrary("this PyTorch has no such library", where=library)
     graph = cached_op_graph(library, progress, rebuild=rebuild)
     if install.version.partition("+")[0] != TESTED_VERSION:
-        _check_once(install, graph, progress)
+        _check_once(install, library, graph, progress)
     return graph
 
 
-def _check_once(install: TorchInstall, graph: OpGraph, progress: Progress) -> None:
-    mark = cache_folder() / "graphs" / f"{graph.build_id}.checked"
+def _check_once(install: TorchInstall, library: Path, graph: OpGraph, progress: Progress) -> None:
+    mark = cache_folder() / "graphs" / f"{graph.build_id}-{FORMAT}.checked"
     if mark.exists():
         return
     with progress.stage("checking against this PyTorch") as advance:
-        require_truth(install, graph)
+        require_truth(install, library, graph)
         advance(1)
     _touch(mark)
 
 
-def require_truth(install: TorchInstall, graph: OpGraph) -> None:
-    """Raise GroundTruthMismatch unless every registration that this PyTorch reports is in the graph."""
-    differences = compare_registrations(graph.registrations, read_truth(install))
-    wrong = [difference for difference in differences if difference.key in _SAME_KEYS and difference.missing]
-    if wrong:
-        worst = wrong[0]
+def require_truth(install: TorchInstall, library: Path, graph: OpGraph) -> None:
+    """Raise GroundTruthMismatch unless the graph has every kernel for the CPU that this PyTorch says `library`
+    registers."""
+    truth = read_truth(install)
+    differences = compare_registrations(graph.registrations, truth, files=source_files_in(library, truth))
+    missing = [(d.key, operator) for d in differences if d.key in _CPU_SIDE for operator in d.missing]
+    problem = next((f"the {key} kernel of {operator}" for key, operator in (*missing, *_empty(graph, truth))), None)
+    if problem is not None:
         raise GroundTruthMismatch(
-            f"PyTorch {install.version} registers {len(worst.missing)} {worst.key} kernels that were not found in its "
-            f"library, {worst.missing[0]} for one",
-            where=install.library(LIBRARY),
+            f"PyTorch {install.version} registers {problem}, and it was not found in the library",
+            where=library,
             remedy=f"use PyTorch {TESTED_VERSION}, or report this version",
         )
+
+
+def _empty(graph: OpGraph, truth: Truth) -> list[tuple[str, str]]:
+    """(key, operator) where the graph has a registration and no kernel, and PyTorch has a kernel."""
+    kernels = {(r.key, r.operator) for r in truth.registrations if r.kind is Kind.KERNEL and r.source is Source.CPP}
+    return sorted(
+        (key, operator)
+        for operator, by_key in graph.registrations.items()
+        for key in by_key.keys() & _CPU_SIDE
+        if not by_key[key] and (key, operator) in kernels
+    )
 
 
 def _touch(path: Path) -> None:
