@@ -18,7 +18,7 @@ TABLES = Path(__file__).parent / "sources" / "tables.s"
 NOTHING = np.empty(0, np.int64)
 
 
-@pytest.fixture(params=LINKERS)
+@pytest.fixture(scope="module", params=LINKERS)
 def names(request: pytest.FixtureRequest, compiler: Compiler) -> Names:
     elf = ElfFile(compiler.library(TABLES, flags=["-nostdlib"], linker=request.param))
     return Names(elf, analyse(elf))

@@ -18,7 +18,7 @@ from tests.unit.native import LINKERS, Compiler
 SHAPES = Path(__file__).parent / "sources" / "shapes.cpp"
 
 
-@pytest.fixture(params=LINKERS)
+@pytest.fixture(scope="module", params=LINKERS)
 def library(request: pytest.FixtureRequest, compiler: Compiler) -> Path:
     return compiler.library(SHAPES, flags=["-O2"], linker=request.param)
 

@@ -32,7 +32,7 @@ REACHABLE = {
 }
 
 
-@pytest.fixture(params=LINKERS)
+@pytest.fixture(scope="module", params=LINKERS)
 def names(request: pytest.FixtureRequest, compiler: Compiler) -> Names:
     elf = ElfFile(compiler.library(SHAPES, flags=["-O2"], linker=request.param))
     return Names(elf, analyse(elf))

@@ -23,7 +23,7 @@ OPTIONS = {
 }
 
 
-@pytest.fixture(params=[(linker, option) for linker in LINKERS for option in OPTIONS], ids=" ".join)
+@pytest.fixture(scope="module", params=[(linker, option) for linker in LINKERS for option in OPTIONS], ids=" ".join)
 def elf(request: pytest.FixtureRequest, compiler: Compiler) -> ElfFile:
     linker, option = request.param
     return ElfFile(compiler.library(CALLS, flags=["-O2", *OPTIONS[option]], linker=linker))

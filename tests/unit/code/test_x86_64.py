@@ -63,7 +63,7 @@ LIBRARIES = {
 }
 
 
-@pytest.fixture(params=LIBRARIES)
+@pytest.fixture(scope="module", params=LIBRARIES)
 def elf(request: pytest.FixtureRequest, compiler: Compiler) -> ElfFile:
     source, flags = LIBRARIES[request.param]
     return ElfFile(compiler.library(SOURCES / source, flags=flags))

@@ -47,19 +47,19 @@ ADDRESSES = {
 }
 
 
-@pytest.fixture(params=[*LINKERS, *ADDRESSES])
+@pytest.fixture(scope="module", params=[*LINKERS, *ADDRESSES])
 def elf(request: pytest.FixtureRequest, compiler: Compiler) -> ElfFile:
     if request.param in LINKERS:
         return fake_torch(compiler, linker=request.param)
     return fake_torch(compiler, *ADDRESSES[request.param])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def graph(elf: ElfFile) -> OpGraph:
     return op_graph_of(elf)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def names(elf: ElfFile, graph: OpGraph) -> list[str]:
     return Names(elf, graph.code).all()
 

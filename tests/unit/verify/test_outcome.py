@@ -69,5 +69,16 @@ def test_only_bytes_may_be_unstable():
     assert not differ_in_bytes_only(results("a"), error("odd"))
 
 
-def test_a_long_reason_is_cut():
-    assert len(compare(results("a"), error("x" * 5000))[1]) == 1000
+def test_a_long_reason_is_cut_in_the_middle():
+    reason = compare(results("a"), error("trace " * 5000 + "what is really said"))[1]
+    assert len(reason) == 1003
+    assert reason.startswith("stock returned from 1 calls, slim raised")
+    assert "what is really said" in reason
+
+
+def test_of_a_left_out_operator_only_the_message_is_told():
+    trace = "Traceback of TorchScript (most recent call last):\n" + "  File code\n" * 500
+    assert compare(results("a"), error(f"{trace}RuntimeError: {LEFT_OUT}\n")) == (
+        Verdict.LEFT_OUT,
+        f"call 1: RuntimeError: {LEFT_OUT}",
+    )

@@ -40,7 +40,7 @@ int defined_by_both(int x) { return x; }
 """
 
 
-@pytest.fixture(params=LINKERS)
+@pytest.fixture(scope="module", params=LINKERS)
 def names(request: pytest.FixtureRequest, compiler: Compiler) -> Names:
     elf = ElfFile(compiler.library(SOURCE, flags=["-O1", "-Wl,-init=begin"], linker=request.param))
     return Names(elf, analyse(elf))
