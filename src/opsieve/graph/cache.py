@@ -15,7 +15,7 @@ from opsieve.graph.op_graph import OpGraph, build_op_graph
 from opsieve.graph.store import load_graph, save_graph
 from opsieve.progress import SILENT, Progress
 
-FORMAT = 7
+FORMAT = 8
 """To be raised whenever the analysis or the format of the saved graph changes: older entries are then not read."""
 
 KEPT_ENTRIES = 4

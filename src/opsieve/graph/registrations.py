@@ -120,7 +120,9 @@ def _registration(
         return
     # A template instance wraps the kernel itself; its wrappers are then named by the instance, not the initialiser.
     wrapped = [reference for reference in inside if reference.kind is Kind.FUNCTION]
-    only_wrappers = call == "def" and b"17RegisterOperators2op" not in callee.name
+    # A runtime functor holds the address of its kernel, which only the initialiser names.
+    runtime = any(b"WrapFunctionIntoRuntimeFunctor" in reference.name for reference in candidates.taken)
+    only_wrappers = call == "def" and b"17RegisterOperators2op" not in callee.name and not runtime
     kernels = candidates.functions(wrappers_only=only_wrappers) + _functions(wrapped, wrappers_only=True)
     if call == "impl":
         kernels = kernels or candidates.made(walker)

@@ -28,6 +28,9 @@ AT_LEAST_EDGES = {
     "views": 3000,
     "schemas": 8000,
 }
+# Its kernel calls a virtual method of an object that autograd installs at start-up (VariableHooksInterface), which
+# dispatches this operator. Every runtime keeps it.
+THROUGH_VARIABLE_HOOKS = {("aten::set_data", "aten::_has_compatible_shallow_copy_type")}
 
 
 @pytest.mark.parametrize("mode", [*MODES, "schemas"])
@@ -38,6 +41,7 @@ def test_no_observed_dispatch_lies_outside_the_graph(
     record_property("edges", verdict.edges)
     record_property("precision", round(verdict.precision, 2))
     assert verdict.outside == ()
+    assert {(edge.parent, edge.child) for edge in verdict.kept_anyway} <= THROUGH_VARIABLE_HOOKS
     assert verdict.edges > AT_LEAST_EDGES[mode]
 
 

@@ -8,10 +8,12 @@ that one.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -24,6 +26,10 @@ from tests.functional.truth.recorder import Recorder
 from tests.functional.truth.targets import Target, targets_of
 
 SECONDS_PER_TARGET = 30
+"""Of processor time, so that a busy machine changes nothing. Some made-up calls never end."""
+
+SECONDS_WITHOUT_WORK = 5
+MADE_UP_PER_PROCESS = 16
 
 
 def main() -> None:
@@ -37,7 +43,7 @@ def main() -> None:
     targets, folder, count = targets_of(request["mode"]), Path(request["folder"]), request["workers"]
     shares = [targets[n::count] for n in range(count)]
     workers = [_fork(_supervise, share, recorder, folder / str(n)) for n, share in enumerate(shares)]
-    statuses = [_wait(worker) for worker in workers]
+    statuses = [os.waitpid(worker, 0)[1] for worker in workers]
     if any(statuses):
         raise SystemExit(f"a supervisor ended with status {statuses}")
     with answer_to:
@@ -49,6 +55,7 @@ def _fork(function: Any, *arguments: Any) -> int:
     if child == 0:
         status = 1
         try:
+            _end_with_parent()
             function(*arguments)
             status = 0
         except BaseException:
@@ -59,27 +66,52 @@ def _fork(function: Any, *arguments: Any) -> int:
     return child
 
 
+def _end_with_parent() -> None:
+    set_parent_death_signal = 1  # prctl(2)
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
 def _supervise(targets: Sequence[Target], recorder: Recorder, stem: Path) -> None:
-    """Run all targets in one process; when it dies, see what the one it was at still shows, and go on behind it."""
+    """Run all targets, many in one process; when it dies, see what the one it was at still shows, and go on."""
     log = stem.with_suffix(".log")
     log.touch()
-    while (done := len(log.read_text().splitlines())) < len(targets):
-        status = _wait(_fork(_work, targets[done:], recorder, stem))
+    while (done := _lines(log)) < len(targets):
+        # A made-up call may spoil the memory of its process, which must then not serve many more.
+        count = MADE_UP_PER_PROCESS if targets[done].made_up else len(targets)
+        status = _wait(_fork(_work, targets[done : done + count], recorder, stem))
         if status != 0:
-            crashed = targets[len(log.read_text().splitlines())]
-            if status != signal.SIGALRM:
+            crashed = targets[_lines(log)]
+            if status not in (signal.SIGPROF, signal.SIGKILL):
                 _wait(_fork(_until_it_crashes, crashed, recorder, stem))
             _note(log, {"target": crashed.name, "calls": 0, "raised": 0, "crash": status})
 
 
+def _lines(log: Path) -> int:
+    return log.read_bytes().count(b"\n")
+
+
 def _wait(child: int) -> int:
-    return os.waitpid(child, 0)[1]
+    """The status of a child; one that has stopped using the processor (a lock in spoilt memory) is ended."""
+    used, since = -1.0, time.monotonic()
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
+        time.sleep(0.002)
+        if time.monotonic() - since > SECONDS_WITHOUT_WORK:
+            before, used = used, _processor_time(child)
+            since = time.monotonic()
+            if used == before:
+                os.kill(child, signal.SIGKILL)
+    return ended[1]
+
+
+def _processor_time(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return float(fields[11]) + float(fields[12])  # utime and stime, proc(5)
 
 
 def _work(targets: Sequence[Target], recorder: Recorder, stem: Path) -> None:
     _set_up(recorder, stem)
     for target in targets:
-        signal.alarm(SECONDS_PER_TARGET)  # ends the process: one crash more
+        signal.setitimer(signal.ITIMER_PROF, SECONDS_PER_TARGET)  # ends the process: one crash more
         report = _run(target)
         recorder.flush(stem.with_suffix(".tsv"))
         _note(stem.with_suffix(".log"), report)
@@ -87,7 +119,7 @@ def _work(targets: Sequence[Target], recorder: Recorder, stem: Path) -> None:
 
 def _until_it_crashes(target: Target, recorder: Recorder, stem: Path) -> None:
     _set_up(recorder, stem)
-    signal.alarm(SECONDS_PER_TARGET)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS_PER_TARGET)
     _run(target, after_each=lambda: recorder.flush(stem.with_suffix(".tsv")))
 
 

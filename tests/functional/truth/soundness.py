@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from opsieve.graph.dependencies import Dependencies, find_dependencies
 from opsieve.graph.dispatcher_dump import Source
+from opsieve.graph.framework import framework_operators
 from opsieve.graph.op_graph import OpGraph
-from opsieve.graph.scopes import Scope
+from opsieve.graph.scopes import AUTOGRAD, Scope
 from opsieve.graph.truth import Truth, source_files_in
 from tests.functional.truth.observations import Edge, Observations
 
@@ -22,6 +24,7 @@ _SCOPES: Mapping[str, Scope] = {
     "nested": Scope.NESTED,
     "backward": Scope.AUTOGRAD,
 }
+_ALWAYS_KEPT = {str(name) for name, _ in framework_operators()}
 _EVERY_SCOPE = {"conjugate", "negative", "zerotensor", "autocast", "grad"}
 
 
@@ -36,16 +39,22 @@ class Verdict:
     outside: tuple[Edge, ...]
     """Edges that the graph does not have within the scope that covers them: each one is a fault of the graph."""
 
+    kept_anyway: tuple[Edge, ...]
+    """Edges that the graph does not have either, to operators that every runtime keeps (opsieve.graph.framework)."""
+
     not_in_library: tuple[str, ...]
     """Operators left out, because their code is Python or in another library of the package."""
 
     static_edges: int
     """Direct dependencies, in the scopes of the mode, of all operators that were seen to dispatch something."""
 
+    kernel_edges: int
+    """The same without the autograd wrappers, which all share some fifty dependencies (anomaly mode, saved tensors)."""
+
     @property
     def precision(self) -> float:
-        """Static edges per observed edge of the same parents: 1 is perfect."""
-        return self.static_edges / self.edges
+        """Static edges of kernels per observed edge of the same parents: 1 is perfect."""
+        return self.kernel_edges / self.edges
 
 
 class Judge:
@@ -55,22 +64,33 @@ class Judge:
         self._graph = graph
         self._truth = truth
         self._elsewhere = _not_in_library(library, truth)
-        self._dependencies: dict[frozenset[Scope], _Cached] = {}
+        self._python_meta = {
+            r.operator for r in truth.registrations if r.key == "Meta" and r.source is Source.PYTHON and r.active
+        }
+        kernels = tuple(r for r in graph.all_registrations if r.key not in AUTOGRAD)
+        self._full = _Scoped(graph)
+        self._kernels = _Scoped(replace(graph, all_registrations=kernels))
 
     def judge(self, observations: Observations) -> Verdict:
         """Compare everything that was observed, apart from what the library cannot have."""
         elsewhere = {name for name in observations.operators if self._is_elsewhere(name)}
         # An operator that dispatches itself adds nothing to what is needed.
-        checked = [e for e in observations.edges if e.parent != e.child and not {e.parent, e.child} & elsewhere]
-        outside = tuple(sorted(edge for edge in checked if not self._holds(edge)))
+        checked = [
+            e
+            for e in observations.edges
+            if e.parent != e.child and not {e.parent, e.child} & elsewhere and not self._is_pythons(e)
+        ]
+        missing = sorted(edge for edge in checked if not self._holds(edge))
         return Verdict(
             observations.mode,
             observations.calls,
             len(observations.operators),
             len({(edge.parent, edge.child) for edge in checked}),
-            outside,
+            tuple(edge for edge in missing if edge.child not in _ALWAYS_KEPT),
+            tuple(edge for edge in missing if edge.child in _ALWAYS_KEPT),
             tuple(sorted(elsewhere)),
-            self._static_edges(checked),
+            _static_edges(self._full, checked),
+            _static_edges(self._kernels, checked),
         )
 
     def unknown(self, observations: Observations) -> set[str]:
@@ -81,33 +101,36 @@ class Judge:
         # Libraries made in Python during a run (torch.library) are unknown to the truth.
         return operator not in self._truth.operators or operator in self._elsewhere
 
+    def _is_pythons(self, edge: Edge) -> bool:
+        # Kernels for zero tensors find out the shape by a redispatch to Meta, where most kernels are Python's.
+        return "zerotensor" in edge.needs and edge.parent in self._python_meta
+
     def _holds(self, edge: Edge) -> bool:
-        found = self._of(_scopes(edge.needs))
+        found = self._full.within(_scopes(edge.needs))
         known = edge.parent in self._graph and edge.child in self._graph
         return known and (edge.child in found.direct(edge.parent) or edge.child in found.dependencies.always)
 
-    def _static_edges(self, edges: list[Edge]) -> int:
-        scopes: dict[str, set[Scope]] = defaultdict(set)
-        for edge in edges:
-            if edge.parent in self._graph:
-                scopes[edge.parent] |= _scopes(edge.needs)
-        return sum(len(self._of(frozenset(found)).direct(parent)) for parent, found in scopes.items())
 
-    def _of(self, scopes: frozenset[Scope]) -> _Cached:
-        if scopes not in self._dependencies:
-            self._dependencies[scopes] = _Cached(find_dependencies(self._graph, scopes))
-        return self._dependencies[scopes]
+class _Scoped:
+    """The dependencies of one graph, by scopes."""
+
+    def __init__(self, graph: OpGraph) -> None:
+        self.graph = graph
+        self.within: Callable[[frozenset[Scope]], _Direct] = cache(lambda s: _Direct(find_dependencies(graph, s)))
 
 
-class _Cached:
+class _Direct:
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
-        self._direct: dict[str, frozenset[str]] = {}
+        self.direct: Callable[[str], frozenset[str]] = cache(dependencies.direct)
 
-    def direct(self, operator: str) -> frozenset[str]:
-        if operator not in self._direct:
-            self._direct[operator] = self.dependencies.direct(operator)
-        return self._direct[operator]
+
+def _static_edges(scoped: _Scoped, edges: list[Edge]) -> int:
+    scopes: dict[str, frozenset[Scope]] = defaultdict(frozenset)
+    for edge in edges:
+        scopes[edge.parent] |= _scopes(edge.needs)
+    known = {parent: found for parent, found in scopes.items() if parent in scoped.graph}
+    return sum(len(scoped.within(found).direct(parent)) for parent, found in known.items())
 
 
 def _not_in_library(library: Path, truth: Truth) -> frozenset[str]:
