@@ -75,6 +75,8 @@ def numbers(name: str) -> str:
     text = RESULTS / f"{name}.txt"
     if text.exists():
         return f"```text\n{text.read_text().strip()}\n```"
+    if name not in TABLES:
+        raise SystemExit(f"{name} was not measured yet: make bench")
     return TABLES[name]()
 
 
