@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,7 +90,7 @@ def _print(why: Why, show_all: bool, steps: list[tuple[str, str, list[str]]]) ->
     if not why.present:
         print_text(f"{why.operator} is not in this runtime: no model calls it, and nothing that stays needs it.")
         print_text(
-            f"Adding it would bring {len(why.cost.operators)} operators and {_size(why.cost.code_bytes)} of code:"
+            f"Adding it would bring {_count(why.cost.operators)} and {_size(why.cost.code_bytes)} of code:"
         )
         click.echo(f"\n  opsieve build ... --op {why.operator}")
         return
@@ -108,7 +109,7 @@ def _print(why: Why, show_all: bool, steps: list[tuple[str, str, list[str]]]) ->
         for name in names:
             click.echo(f"  {printable(name)}")
         click.echo()
-    print_text(f"Without it, {len(why.cost.operators)} operators and {_size(why.cost.code_bytes)} of code would go.")
+    print_text(f"Without it, {_count(why.cost.operators)} and {_size(why.cost.code_bytes)} of code would go.")
 
 
 def _print_chain(chain: Chain) -> None:
@@ -128,6 +129,10 @@ def _asked_by(reason: Reason) -> str:
             return printable(f"asked for by {reason.source}")
         case _:
             return f"PyTorch itself: {reason.source}"
+
+
+def _count(operators: Sequence[str]) -> str:
+    return f"{len(operators)} operator{'' if len(operators) == 1 else 's'}"
 
 
 def _size(count: int) -> str:

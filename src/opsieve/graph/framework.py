@@ -39,6 +39,7 @@ _FRAMEWORK: Mapping[str, tuple[str, ...]] = {
         "to.dtype",
         "to.dtype_layout",
         "to.other",
+        "new_empty",
         "contiguous",
         "resize_",
         "as_strided",
