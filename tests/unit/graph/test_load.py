@@ -85,8 +85,16 @@ def truth(graph: OpGraph) -> Truth:
 def test_a_version_that_was_tested_is_not_asked(
     install: TorchInstall, graph: OpGraph, asked: list[TorchInstall]
 ) -> None:
-    assert load_op_graph(replace(install, version=f"{TESTED_VERSION}+cpu")) is graph
+    assert load_op_graph(replace(install, version=TESTED_VERSION)) is graph
     assert asked == []
+
+
+def test_another_build_of_the_tested_version_is_asked(
+    install: TorchInstall, graph: OpGraph, asked: list[TorchInstall]
+) -> None:
+    cuda = replace(install, version=TESTED_VERSION.replace("+cpu", "+cu130"))
+    assert load_op_graph(cuda) is graph
+    assert asked == [cuda]
 
 
 def test_another_version_is_asked_once(install: TorchInstall, graph: OpGraph, asked: list[TorchInstall]) -> None:
