@@ -174,7 +174,8 @@ def test_two_processes_at_once_build_once(library: Path, folder: Path, tmp_path:
         "print('ready', flush=True); sys.stdin.readline()\n"
         "print(len(cache.cached_op_graph(Path(sys.argv[1])).operators))\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(Path(__file__).parents[3]))))
+    environment = {**os.environ, "PYTHONPATH": path}
     processes = [
         subprocess.Popen(
             [sys.executable, script, library], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment

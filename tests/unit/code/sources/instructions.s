@@ -38,6 +38,8 @@
         vfmadd132pd value(%rip){1to8}, %zmm20, %zmm30{%k3}{z}
         vpternlogd $0xF0, value(%rip), %zmm1, %zmm2
         vgetmantps $1, value(%rip), %zmm1
+        vprotb  $3, value(%rip), %xmm1          # XOP, of older AMD processors
+        vfrczps value(%rip), %ymm9
         fldt    value(%rip)
         lea     value(%rip), %r15
         lea     outer(%rip), %rdi
