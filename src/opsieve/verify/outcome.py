@@ -65,8 +65,8 @@ class Verdict(StrEnum):
     """The stock runtime does not agree with itself, so nothing can be said."""
 
 
-# The error that the stubs of pruned operators raise names opsieve, which no other error does.
-_LEFT_OUT = re.compile(r"\bopsieve\b")
+# The error that the stubs of pruned operators raise is a line that names opsieve, which no other error does.
+_LEFT_OUT = re.compile(r".*\bopsieve\b.*")
 _LONGEST_REASON = 1000
 
 
@@ -76,8 +76,9 @@ def compare(stock: Outcome, slim: Outcome) -> tuple[Verdict, str]:
         return Verdict.IDENTICAL, ""
     if slim.kind is OutcomeKind.CRASH:
         return Verdict.CRASHED, _cut(slim.told)
-    if slim.kind is OutcomeKind.ERROR and _LEFT_OUT.search(slim.text) and not _LEFT_OUT.search(stock.text):
-        return Verdict.LEFT_OUT, _cut(f"{slim.stage}: {slim.text}")
+    told = _LEFT_OUT.search(slim.text)
+    if slim.kind is OutcomeKind.ERROR and told and not _LEFT_OUT.search(stock.text):
+        return Verdict.LEFT_OUT, _cut(f"{slim.stage}: {told[0].strip()}")
     return Verdict.DIFFERENT, _cut(_difference(stock, slim))
 
 
@@ -121,4 +122,8 @@ def _ended(outcome: Outcome) -> str:
 
 
 def _cut(reason: str) -> str:
-    return reason if len(reason) <= _LONGEST_REASON else reason[: _LONGEST_REASON - 1] + "…"
+    """The two ends of a long reason: TorchScript puts a long trace before what is really said."""
+    if len(reason) <= _LONGEST_REASON:
+        return reason
+    half = _LONGEST_REASON // 2
+    return f"{reason[:half]} … {reason[-half:]}"
