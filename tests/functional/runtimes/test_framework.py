@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from opsieve.installed import TorchInstall
+from opsieve.runtimes.wheel.build import BuildRequest, build, plan_build
 from tests.functional.runtimes.conftest import Built
 from tests.functional.runtimes.test_slim_models import run
 
@@ -37,7 +38,8 @@ print(len(list(module.eval().parameters())), module.to(torch.float64).state_dict
 
 
 def test_everyday_activities(built: Callable[[str], Built], install: TorchInstall, tmp_path: Path) -> None:
-    slim = built("recurrent")
-    program = tmp_path / "activities.py"
+    program, model = tmp_path / "activities.py", built("recurrent").model
     program.write_text(ACTIVITIES)
-    assert run(install.python, program, slim.model, site=slim.site) == run(install.python, program, slim.model)
+    # No model and no option: what is left is what PyTorch itself needs.
+    report = build(plan_build(install, BuildRequest([], wheel=False)), tmp_path / "slim")
+    assert run(install.python, program, model, site=report.package.folder) == run(install.python, program, model)
