@@ -72,8 +72,8 @@ def assemble(
 
     `replacements` maps paths from site-packages, such as `torch/lib/libtorch_cpu.so`, to the files that take their
     place. The same inputs give the same bytes. Installed files are copied, never linked, so that writing to the
-    output cannot change them. Raises OutputExists when something is in the way and `force` is not given, and
-    MissingInstallation when the installation is incomplete.
+    output cannot change them. With `force` an earlier folder and earlier wheels of ours are replaced; without it,
+    raises OutputExists when something is in the way. Raises MissingInstallation when the installation is incomplete.
     """
     plan = plan_package(install, replacements, with_headers=with_headers)
     folder = out_folder / PYTHON_FOLDER
@@ -81,6 +81,7 @@ def assemble(
         _copy_all(plan, root, progress)
         described = _describe(root, plan, install.version)
         wheel_path = _pack(root, described, out_folder, force, progress) if wheel else None
+    _remove_earlier_wheels(out_folder, force, wheel_path)
     return PackageReport(
         version=described.version,
         folder=folder,
@@ -140,3 +141,10 @@ def _pack(root: Path, described: _Described, out_folder: Path, force: bool, prog
     ):
         pack(root, paths, temporary, advance)
     return target
+
+
+def _remove_earlier_wheels(out_folder: Path, force: bool, wheel: Path | None) -> None:
+    """An earlier wheel has another hash in its name: it would stay, and `pip install DIR/*.whl` would see two."""
+    for earlier in out_folder.glob("torch-*opsieve.h*.whl") if force else ():
+        if earlier != wheel:
+            earlier.unlink()

@@ -112,6 +112,19 @@ def test_existing_output_is_only_replaced_by_force(install, slim_library, tmp_pa
     assert (report.folder / LIBRARY).read_bytes() == b"\x7fELF slim"
 
 
+def test_force_leaves_no_earlier_wheel_beside_the_new_one_and_nothing_else_is_touched(install, slim_library, tmp_path):
+    first = assemble(install, {}, tmp_path / "out")
+    (tmp_path / "out/torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl").write_bytes(b"the user's own")
+    second = assemble(install, {LIBRARY: slim_library}, tmp_path / "out", force=True)
+    assert first.wheel != second.wheel
+    assert {path.name for path in (tmp_path / "out").glob("*.whl")} == {
+        second.wheel.name,
+        "torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl",
+    }
+    assemble(install, {}, tmp_path / "out", wheel=False, force=True)
+    assert not second.wheel.exists()
+
+
 def test_a_failure_leaves_nothing_behind(install, tmp_path):
     (install.site / "torch/version.py").write_text("nothing here\n")
     with pytest.raises(MissingInstallation):
