@@ -17,6 +17,9 @@ BENCHMARKS := startup_time import_time graph_time kept_code build_sizes
 TOLD_BENCHMARKS := read_models soundness
 
 .PHONY: help demo test lint unit functional docs bench outputs clean
+# Threads that wait by spinning make small tests many times slower on a busy machine.
+export OMP_WAIT_POLICY ?= PASSIVE
+
 .NOTPARALLEL:
 
 help:  ## show this
