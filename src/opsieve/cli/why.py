@@ -89,9 +89,7 @@ def _code(install: TorchInstall, graph: OpGraph, selection: Selection, why: Why)
 def _print(why: Why, show_all: bool, steps: list[tuple[str, str, list[str]]]) -> None:
     if not why.present:
         print_text(f"{why.operator} is not in this runtime: no model calls it, and nothing that stays needs it.")
-        print_text(
-            f"Adding it would bring {_count(why.cost.operators)} and {_size(why.cost.code_bytes)} of code:"
-        )
+        print_text(f"Adding it would bring {_count(why.cost.operators)} and {_size(why.cost.code_bytes)} of code:")
         click.echo(f"\n  opsieve build ... --op {why.operator}")
         return
     if not why.chains:
