@@ -141,7 +141,8 @@ def _kept_code() -> str:
 def _machine() -> str:
     machine = _results("build_sizes")["machine"]
     return (
-        f"Measured {machine['date']} by the scripts in `benchmarks/`: torch {machine['torch']}, Python {machine['python']}, "
+        f"Measured {machine['date']} by the scripts in `benchmarks/`: "
+        f"torch {machine['torch']}, Python {machine['python']}, "
         f"{machine['cores']} cores ({machine['processor']}), {machine['memory_gb']:.0f} GB. MB are 10^6 bytes."
     )
 
