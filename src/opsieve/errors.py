@@ -53,6 +53,10 @@ class UnsupportedLibrary(OpsieveError):
     """A well-formed library that we refuse to analyse, because we could not do it soundly."""
 
 
+class InvalidSourceTree(OpsieveError):
+    """A folder that is no PyTorch source tree, or a tree that is broken, too old or too new."""
+
+
 class UnknownOperator(OpsieveError):
     """An operator name that the runtime does not have, or that is no operator name at all."""
 
