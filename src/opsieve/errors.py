@@ -57,6 +57,10 @@ class InvalidSourceTree(OpsieveError):
     """A folder that is no PyTorch source tree, or a tree that is broken, too old or too new."""
 
 
+class SourceUnavailable(OpsieveError):
+    """The source of a PyTorch version that cannot be had here: no package of it, no network, no space."""
+
+
 class UnknownOperator(OpsieveError):
     """An operator name that the runtime does not have, or that is no operator name at all."""
 
