@@ -43,6 +43,7 @@ COMMANDS: dict[str, Entry] = {
     "build": Entry("opsieve.cli.build", "The main job: a slim PyTorch for models."),
     "verify": Entry("opsieve.cli.verify", "Does the slim PyTorch give the same answers?"),
     "why": Entry("opsieve.cli.why", "Why an operator is there, or why not, and what it costs."),
+    "source": Entry("opsieve.cli.source", "PyTorch's source tree, to build from."),
 }
 """In the order of a user's work; one file each."""
 

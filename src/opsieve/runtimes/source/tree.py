@@ -230,6 +230,7 @@ _FOLDERS_OF_BUILDS = (
     "tools/autograd",
     "tools/setup_helpers",
     "torch/csrc",
+    "torch/headeronly",  # since 2.9
     "torchgen",
 )
 
