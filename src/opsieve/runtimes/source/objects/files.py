@@ -1,0 +1,90 @@
+"""What is on the disk, asked once: contents of headers and listings of folders."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+
+from opsieve.runtimes.source.objects.includes import Includes, find_includes
+
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """A file's content as far as it matters: its digest and what it includes."""
+
+    digest: bytes
+    includes: Includes
+
+
+def digest(*parts: bytes) -> bytes:
+    """A hash of the parts; where one ends and the next begins counts."""
+    state = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for part in parts:
+        state.update(len(part).to_bytes(8, "little"))
+        state.update(part)
+    return state.digest()
+
+
+class Files:
+    """Files of one run. Contents are read again when the file's inode, size or times changed; listings are not.
+
+    `newest` is the latest change, in nanoseconds, of any file or folder that was looked at through this object: what is
+    newer than the start of a compiler run may not be what the compiler saw. It counts changes by the inode's own time,
+    which nobody can set, so that unpacked files of the future do no harm.
+    """
+
+    def __init__(self, known: dict[str, tuple[tuple[int, ...], FileFacts]] | None = None) -> None:
+        self._facts: dict[str, tuple[tuple[int, ...], FileFacts]] = {} if known is None else known
+        self._listings: dict[str, frozenset[str]] = {}
+        self.newest = 0
+
+    def renewed(self) -> Files:
+        """The same contents, but every listing is read again."""
+        return Files(self._facts)
+
+    def facts(self, path: str) -> FileFacts | None:
+        """Digest and includes of a file; None if there is no such file or it cannot be read."""
+        try:
+            status = os.stat(path)  # noqa: PTH116 - called for every header of every run
+        except OSError:
+            return None
+        self.newest = max(self.newest, status.st_ctime_ns)
+        signature = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev)
+        known = self._facts.get(path)
+        if known is not None and known[0] == signature:
+            return known[1]
+        try:
+            with open(path, "rb") as stream:  # noqa: PTH123
+                content = stream.read()
+        except OSError:
+            return None
+        facts = FileFacts(digest(content), find_includes(content))
+        self._facts[path] = (signature, facts)
+        return facts
+
+    def exists(self, folder: str, name: str) -> bool:
+        """Whether `name`, which may hold slashes, is a file below `folder`."""
+        below, slash, last = name.rpartition("/")
+        where = f"{folder}/{below}" if slash else folder
+        listing = self._listings.get(where)
+        if listing is None:
+            listing = self._listings[where] = self._listed(where)
+        return last in listing
+
+    def _listed(self, folder: str) -> frozenset[str]:
+        try:
+            self.newest = max(self.newest, os.stat(folder).st_ctime_ns)  # noqa: PTH116
+            with os.scandir(folder) as entries:
+                return frozenset(entry.name for entry in entries if _is_file(entry))
+        except OSError:
+            return frozenset()
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        return False

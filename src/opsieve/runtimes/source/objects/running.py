@@ -1,0 +1,80 @@
+"""One compiler at work in a child process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opsieve.runtimes.source.objects.compiler import compiler_environment
+from opsieve.runtimes.source.objects.errors import CompilerStopped
+
+_LARGEST_MESSAGES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a compiler ended. `status` is negative for a signal; `peak` is the largest of its processes in bytes."""
+
+    status: int
+    seconds: float
+    peak: int
+    said: bytes
+
+
+class CompilerRun:
+    """A compiler with all its processes, in a group of their own, so that they can be ended together.
+
+    The terminal's Ctrl-C does not reach that group: whoever started a run has to `kill` it when interrupted itself.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        self.folder = folder
+        self._messages = folder / "messages"
+        # The time by the clock of the file system, to tell what changed since.
+        self._messages.touch()
+        self.started_ns = self._messages.stat().st_ctime_ns
+        self._started = time.monotonic()
+        with self._messages.open("wb") as messages:
+            try:
+                self._process = subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    env=compiler_environment(folder),
+                    stdin=subprocess.DEVNULL,
+                    stdout=messages,
+                    stderr=messages,
+                    start_new_session=True,
+                )
+            except (FileNotFoundError, PermissionError, BlockingIOError) as error:
+                raise CompilerStopped(f"the compiler does not start: {error.strerror}", where=command[0]) from error
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._started
+
+    def poll(self) -> Outcome | None:
+        """How it ended; None while it runs."""
+        pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
+        return self._ended(status, usage) if pid else None
+
+    def kill(self) -> None:
+        """End it and everything it started, and wait until it is gone."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            _, status, usage = os.wait4(self._process.pid, 0)
+            self._ended(status, usage)
+
+    def _ended(self, status: int, usage: resource.struct_rusage) -> Outcome:
+        code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        with self._messages.open("rb") as messages:
+            said = messages.read(_LARGEST_MESSAGES)
+        return Outcome(code, self.elapsed, usage.ru_maxrss * 1024, said)
