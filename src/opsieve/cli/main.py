@@ -44,6 +44,7 @@ COMMANDS: dict[str, Entry] = {
     "verify": Entry("opsieve.cli.verify", "Does the slim PyTorch give the same answers?"),
     "why": Entry("opsieve.cli.why", "Why an operator is there, or why not, and what it costs."),
     "source": Entry("opsieve.cli.source", "PyTorch's source tree, to build from."),
+    "doctor": Entry("opsieve.cli.doctor", "What is missing on this machine, with the line that installs it."),
 }
 """In the order of a user's work; one file each."""
 

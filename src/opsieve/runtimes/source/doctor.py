@@ -1,0 +1,193 @@
+"""What a build from source needs of this machine, and what of it is missing."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from opsieve.errors import MissingInstallation
+from opsieve.runtimes.source.doctor_probes import (
+    Header,
+    archiver,
+    compiler_version,
+    find_header,
+    linkers,
+    python_package,
+)
+from opsieve.runtimes.source.objects.compiler import Compiler
+from opsieve.runtimes.source.packages import Need, install_line
+from opsieve.runtimes.source.tree import SourceTree
+
+_FLATBUFFERS_OF_THE_TREE = "torch/csrc/jit/serialization/mobile_bytecode_generated.h"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked for."""
+
+    name: str
+    needed_for: str
+    required: bool
+    ok: bool
+    found: str = ""
+    """The version, or the path where there is none; empty if there is nothing."""
+
+    path: str = ""
+    note: str = ""
+    """Why what was found does not do, or what else there is to know. One sentence."""
+
+    install: Need | None = None
+    """What to install when it is missing; None if installing would not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """All checks, the required ones first."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def missing(self) -> tuple[Check, ...]:
+        """What is required and not there."""
+        return tuple(check for check in self.checks if check.required and not check.ok)
+
+    @property
+    def install_required(self) -> str | None:
+        """One line for a shell that installs what is required and missing."""
+        return install_line(check.install for check in self.missing if check.install)
+
+    @property
+    def install_optional(self) -> str | None:
+        """One line for a shell that installs what is optional and missing."""
+        return install_line(c.install for c in self.checks if c.install and not (c.required or c.ok))
+
+    def demand(self) -> None:
+        """Raise MissingInstallation, naming all that is required and missing, unless nothing is."""
+        if self.missing:
+            raise MissingInstallation(
+                f"a build from source lacks {', '.join(check.name for check in self.missing)}",
+                expected="; ".join(check.note for check in self.missing if check.note) or None,
+                remedy=self.install_required or "opsieve doctor",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A header, the folder of a checked-out tree that may have it, and what it is for."""
+
+    need: Need
+    header: Header
+    needed_for: str
+    in_tree: str = ""
+    required: bool = False
+
+
+_HEADERS = (
+    _Wanted(Need.FMT, Header("fmt/format.h", "FMT_VERSION"), "text formatting", "third_party/fmt/include", True),
+    _Wanted(Need.CPUINFO, Header("cpuinfo.h"), "processor detection", "third_party/cpuinfo/include", True),
+    _Wanted(Need.OPENBLAS, Header("cblas.h"), "--blas openblas"),
+    _Wanted(
+        Need.SLEEF,
+        Header("sleef.h", "SLEEF_VERSION_MAJOR.SLEEF_VERSION_MINOR.SLEEF_VERSION_PATCHLEVEL"),
+        "--cpu avx2, avx512, armv8.2",
+        "third_party/sleef/include",
+    ),
+    _Wanted(
+        Need.FLATBUFFERS,
+        Header(
+            "flatbuffers/flatbuffers.h",
+            "FLATBUFFERS_VERSION_MAJOR.FLATBUFFERS_VERSION_MINOR.FLATBUFFERS_VERSION_REVISION",
+        ),
+        "models saved as flatbuffers",
+        "third_party/flatbuffers/include",
+    ),
+)
+
+
+def diagnose(tree: SourceTree | None = None) -> Diagnosis:
+    """Look for everything that a build of `tree` needs; without a tree, of any. Takes about half a second."""
+    compiler = _compiler()
+    checks = [
+        _check_compiler(compiler),
+        _check_linker(),
+        _check_archiver(),
+        *_check_headers(compiler, tree),
+        *_check_python(),
+    ]
+    return Diagnosis(tuple(sorted(checks, key=lambda check: not check.required)))
+
+
+def _compiler() -> Compiler | MissingInstallation:
+    try:
+        return Compiler.find()
+    except MissingInstallation as error:
+        return error
+
+
+def _check_compiler(compiler: Compiler | MissingInstallation) -> Check:
+    check = ("C++ compiler", "compiling C++17", True)
+    if isinstance(compiler, MissingInstallation):
+        return Check(*check, ok=False, note=compiler.problem, install=Need.COMPILER)
+    version = compiler_version(compiler)
+    if version is None:
+        note = f"{compiler.path} does not compile a small C++17 program"
+        return Check(*check, ok=False, path=str(compiler.path), note=note, install=Need.COMPILER)
+    return Check(*check, ok=True, found=f"{compiler.path.name} {version}", path=str(compiler.path))
+
+
+def _check_linker() -> Check:
+    check = ("linker", "pruning exactly: lld, GNU ld", True)
+    found = linkers()
+    names = ", ".join(map(str, found))
+    for linker in found:
+        if linker.prunes:
+            exact = ", ".join(str(other) for other in found if other.prunes)
+            return Check(*check, ok=True, found=exact, path=str(linker.path))
+    note = f"{names} would keep everything: right answers, but a far larger file" if found else ""
+    return Check(*check, ok=False, found=names, note=note, install=Need.LINKER)
+
+
+def _check_archiver() -> Check:
+    path = archiver()
+    check = ("ar", "static libraries", True)
+    return Check(*check, ok=path is not None, found=str(path or ""), path=str(path or ""), install=Need.AR)
+
+
+def _check_headers(compiler: Compiler | MissingInstallation, tree: SourceTree | None) -> Iterator[Check]:
+    for wanted in _HEADERS:
+        folders = [tree.root / wanted.in_tree] if tree and wanted.in_tree else []
+        found = find_header(wanted.header, compiler if isinstance(compiler, Compiler) else None, folders)
+        version = found.version if found else ""
+        note = _flatbuffers_note(tree, version) if wanted.need is Need.FLATBUFFERS else ""
+        yield Check(
+            f"{wanted.need} headers",
+            wanted.needed_for,
+            wanted.required,
+            ok=found is not None and not note,
+            found=version or str(found.path if found else ""),
+            path=str(found.path if found else ""),
+            note=note,
+            install=None if found else wanted.need,
+        )
+
+
+def _flatbuffers_note(tree: SourceTree | None, version: str) -> str:
+    """The tree brings a header that was generated by one release of flatbuffers, and may compile with no other."""
+    file = tree.root / _FLATBUFFERS_OF_THE_TREE if tree else None
+    if file is None or not file.is_file():
+        return ""
+    with file.open(encoding="utf-8", errors="replace") as stream:
+        numbers = re.findall(r"FLATBUFFERS_VERSION_(?:MAJOR|MINOR|REVISION) == (\d+)", stream.read(4096))
+    wanted = ".".join(numbers)
+    if len(numbers) != 3 or version == wanted:
+        return ""
+    return f"{file.name} compiles with flatbuffers {wanted} only" + (f", and here is {version}" if version else "")
+
+
+def _check_python() -> Iterator[Check]:
+    for need in (Need.PYYAML, Need.TYPING_EXTENSIONS):
+        version = python_package(need)
+        check = (need.value, "PyTorch's code generator", True)
+        yield Check(*check, ok=version is not None, found=version or "", path=sys.executable, install=need)

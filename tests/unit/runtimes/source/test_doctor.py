@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from opsieve.errors import MissingInstallation
+from opsieve.runtimes.source import doctor, doctor_probes, packages
+from opsieve.runtimes.source.doctor import Check, Diagnosis, diagnose
+from opsieve.runtimes.source.doctor_probes import parse_linker
+from opsieve.runtimes.source.packages import Need, install_line
+from opsieve.runtimes.source.tree import SourceTree
+
+from .fake_tools import GNU_LD, GOLD, LLD, MOLD, OLD_GNU_LD, compiler, says
+from .fake_tree import fake_tree
+
+HEADERS = {"fmt/format.h": "90100", "cpuinfo.h": ""}
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is all of PATH; it has what a build needs."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(doctor, "python_package", lambda name: "1.0")
+    compiler(folder, HEADERS)
+    says(folder, "ld.lld", LLD)
+    says(folder, "ar", "")
+    return folder
+
+
+def check(diagnosis: Diagnosis, name: str) -> Check:
+    (found,) = (check for check in diagnosis.checks if check.name == name)
+    return found
+
+
+def test_with_everything_there_nothing_is_missing(tools: Path) -> None:
+    diagnosis = diagnose()
+    assert diagnosis.missing == ()
+    assert diagnosis.install_required is None
+    assert check(diagnosis, "C++ compiler").found == "g++ 12.2.0"
+    assert check(diagnosis, "linker").found == "lld 14.0"
+    assert check(diagnosis, "fmt headers").found == "9.1.0"
+    assert check(diagnosis, "cpuinfo headers").found == "/there/cpuinfo.h"
+    diagnosis.demand()
+
+
+def test_an_empty_machine_lacks_all_of_it(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("g++", "ld.lld", "ar"):
+        (tools / name).unlink()
+    monkeypatch.setattr(doctor_probes, "find_header", lambda *_: None)
+    monkeypatch.setattr(doctor, "find_header", lambda *_: None)
+    monkeypatch.setattr(doctor, "python_package", lambda name: None)
+    says(tools, "apt-get", "")
+    diagnosis = diagnose()
+    names = ["C++ compiler", "linker", "ar", "fmt headers", "cpuinfo headers", "PyYAML", "typing_extensions"]
+    assert [check.name for check in diagnosis.missing] == names
+    assert diagnosis.install_required == (
+        "apt-get install -y binutils g++ libcpuinfo-dev libfmt-dev lld"
+        f" && {sys.executable} -m pip install PyYAML typing_extensions"
+    )
+    assert diagnosis.install_optional == "apt-get install -y libflatbuffers-dev libopenblas-dev libsleef-dev"
+    with pytest.raises(MissingInstallation, match="lacks C\\+\\+ compiler, linker, ar") as caught:
+        diagnosis.demand()
+    assert caught.value.remedy == diagnosis.install_required
+
+
+def test_required_checks_come_first(tools: Path) -> None:
+    required = [check.required for check in diagnose().checks]
+    assert required == sorted(required, reverse=True)
+
+
+def test_a_compiler_that_cannot_compile_is_not_there(tools: Path) -> None:
+    compiler(tools, HEADERS, works=False)
+    found = check(diagnose(), "C++ compiler")
+    assert not found.ok
+    assert "does not compile" in found.note
+
+
+def test_without_a_compiler_headers_are_looked_for_in_the_usual_folders(tools: Path, tmp_path: Path) -> None:
+    (tools / "g++").unlink()
+    root = fake_tree(tmp_path / "pytorch")
+    (root / "third_party/fmt/include/fmt").mkdir(parents=True)
+    (root / "third_party/fmt/include/fmt/format.h").touch()
+    found = check(diagnose(SourceTree.open(root)), "fmt headers")
+    assert found.path == str(root / "third_party/fmt/include/fmt/format.h")
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "prunes"),
+    [
+        (GNU_LD, "GNU ld 2.40", True),
+        (OLD_GNU_LD, "GNU ld 2.35", False),
+        ("GNU ld (GNU Binutils for Ubuntu) 2.37.50.20220106", "GNU ld 2.37", True),
+        ("GNU ld (GNU Binutils; openSUSE Leap 15.5) 2.41.0.20230908-150100.7.46", "GNU ld 2.41", True),
+        (LLD, "lld 14.0", True),
+        ("LLD 12.0.1 (compatible with GNU linkers)", "lld 12.0", False),
+        (GOLD, "gold 1.16", False),
+        (MOLD, "mold 2.30", False),
+    ],
+)
+def test_linkers_are_known_by_what_they_say(words: str, text: str, prunes: bool) -> None:
+    linker = parse_linker(words + "\nCopyright 2022\n", Path("ld"))
+    assert linker is not None
+    assert str(linker) == text
+    assert linker.prunes is prunes
+
+
+def test_other_programs_are_no_linkers() -> None:
+    assert parse_linker("", Path("ld")) is None
+    assert parse_linker("@(#)PROGRAM:ld  PROJECT:ld-1015.7", Path("ld")) is None
+
+
+def test_linkers_that_keep_everything_are_named(tools: Path) -> None:
+    (tools / "ld.lld").unlink()
+    for name, words in (("ld", OLD_GNU_LD), ("ld.gold", GOLD), ("mold", MOLD)):
+        says(tools, name, words)
+    found = check(diagnose(), "linker")
+    assert not found.ok
+    assert found.found == "GNU ld 2.35, gold 1.16, mold 2.30"
+    assert "keep everything" in found.note
+
+
+def test_flatbuffers_of_another_version_than_the_trees_do_not_do(tools: Path, tmp_path: Path) -> None:
+    root = fake_tree(tmp_path / "pytorch")
+    header = root / "torch/csrc/jit/serialization/mobile_bytecode_generated.h"
+    header.parent.mkdir(parents=True)
+    header.write_text(
+        "static_assert(FLATBUFFERS_VERSION_MAJOR == 23 &&\n FLATBUFFERS_VERSION_MINOR == 3 &&\n"
+        " FLATBUFFERS_VERSION_REVISION == 3,\n"
+    )
+    tree = SourceTree.open(root)
+    missing = check(diagnose(tree), "flatbuffers headers")
+    assert missing.install is Need.FLATBUFFERS
+    assert missing.note == "mobile_bytecode_generated.h compiles with flatbuffers 23.3.3 only"
+    compiler(tools, {**HEADERS, "flatbuffers/flatbuffers.h": "2 . 0 . 8"})
+    old = check(diagnose(tree), "flatbuffers headers")
+    assert (old.ok, old.install) == (False, None)
+    assert old.note.endswith("and here is 2.0.8")
+    assert check(diagnose(), "flatbuffers headers").ok
+    compiler(tools, {**HEADERS, "flatbuffers/flatbuffers.h": "23.3.3"})
+    assert check(diagnose(tree), "flatbuffers headers").ok
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        ("apt-get", "sudo apt-get install -y g++ libfmt-dev"),
+        ("dnf", "sudo dnf install -y fmt-devel gcc-c++"),
+        ("brew", "brew install fmt llvm"),
+    ],
+)
+def test_every_package_manager_has_its_names(
+    tools: Path, monkeypatch: pytest.MonkeyPatch, program: str, line: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    says(tools, program, "")
+    assert install_line([Need.FMT, Need.COMPILER]) == line
+
+
+def test_without_a_package_manager_the_usual_names_are_said(tools: Path) -> None:
+    assert install_line([Need.FMT, Need.COMPILER]) == "# the development packages of fmt, g++"
+    assert install_line([]) is None
+
+
+def test_package_managers_know_everything_that_is_not_pythons() -> None:
+    for manager in packages.MANAGERS:
+        assert set(manager.names) == set(Need) - packages.PYTHON_NEEDS
