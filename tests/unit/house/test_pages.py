@@ -27,7 +27,8 @@ def command_section(name: str) -> str:
 def test_the_page_of_commands_names_only_real_options(name):
     command = opsieve.get_command(click.Context(opsieve), name)
     assert command is not None
-    real = {option for parameter in command.params for option in parameter.opts}
+    commands = [command, *getattr(command, "commands", {}).values()]
+    real = {option for each in commands for parameter in each.params for option in parameter.opts}
     assert set(LONG_OPTION.findall(command_section(name))) - real == set()
 
 
