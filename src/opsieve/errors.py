@@ -75,3 +75,7 @@ class OutputExists(OpsieveError):
 
 class GroundTruthMismatch(OpsieveError):
     """The analysis of a library disagrees with what that library says of itself at run time."""
+
+
+class BuildFailed(OpsieveError):
+    """Compiling or linking a runtime did not succeed."""

@@ -1,0 +1,74 @@
+// Walks the table of registrations when the program starts.
+#include <opsieve/registration.h>
+
+#include <cstring>
+#include <vector>
+
+extern "C" {
+// Weak: the program may register nothing. With -z start-stop-gc (lld's default) these two keep no entry alive.
+extern const opsieve::Registration* const __start_opsieve_registrations[] __attribute__((weak, visibility("hidden")));
+extern const opsieve::Registration* const __stop_opsieve_registrations[] __attribute__((weak, visibility("hidden")));
+}
+
+namespace opsieve {
+namespace {
+
+struct Known {
+  const char* name_space;
+  std::int32_t key;
+  torch::Library* library;
+};
+
+std::vector<Known>& known_libraries() {
+  static auto* const known = new std::vector<Known>();
+  return *known;
+}
+
+} // namespace
+
+torch::Library& library(const Registration& registration) {
+  for (const Known& known : known_libraries()) {
+    if (known.key == registration.key && std::strcmp(known.name_space, registration.name_space) == 0) {
+      return *known.library;
+    }
+  }
+  const bool is_schema = registration.key == kSchema;
+  // A fragment: a namespace's one TORCH_LIBRARY block may stay as it is, beside these.
+  auto* made = is_schema
+      ? new torch::Library(torch::Library::FRAGMENT, registration.name_space, {}, __FILE__, __LINE__)
+      : new torch::Library(
+            torch::Library::IMPL,
+            registration.name_space,
+            static_cast<c10::DispatchKey>(registration.key),
+            __FILE__,
+            __LINE__);
+  known_libraries().push_back({registration.name_space, registration.key, made});
+  return *made;
+}
+
+void apply_schema(const Registration& registration) {
+  const std::vector<at::Tag> tags(registration.tags, registration.tags + registration.tag_count);
+  library(registration).def(registration.text, tags);
+}
+
+void apply_statement(const Registration& registration) {
+  reinterpret_cast<void (*)(torch::Library&)>(registration.function)(library(registration));
+}
+
+void apply_call(const Registration& registration) {
+  registration.function();
+}
+
+namespace {
+
+int apply_all() {
+  for (auto entry = __start_opsieve_registrations; entry != __stop_opsieve_registrations; ++entry) {
+    (*entry)->apply(**entry);
+  }
+  return 0;
+}
+
+[[maybe_unused]] const int applied = apply_all();
+
+} // namespace
+} // namespace opsieve

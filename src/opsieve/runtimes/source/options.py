@@ -1,0 +1,147 @@
+"""What a source build is asked for: interpreter, kernels, BLAS, threads, optimisation. It decides every flag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class Interpreter(StrEnum):
+    """Which of TorchScript's interpreters the runtime has."""
+
+    LITE = "lite"
+    """Loads `.ptl` files: bytecode, no compiler."""
+
+    FULL = "full"
+    """Loads `.pt` files as `torch.jit.save` writes them."""
+
+
+class CpuLevel(StrEnum):
+    """The instructions that the kernels may use."""
+
+    DEFAULT = "default"
+    """What the compiler's target has: any processor of the architecture."""
+
+    AVX2 = "avx2"
+    AVX512 = "avx512"
+    ARMV8_2 = "armv8.2"
+
+
+class Blas(StrEnum):
+    """Who multiplies matrices."""
+
+    NONE = "none"
+    """PyTorch's own loops."""
+
+    OPENBLAS = "openblas"
+    EIGEN = "eigen"
+
+
+class Threads(StrEnum):
+    """Who runs loops in parallel."""
+
+    OPENMP = "openmp"
+    NATIVE = "native"
+    """PyTorch's own thread pool."""
+
+    NONE = "none"
+    """One thread; PyTorch's own pool of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuFlags:
+    """How the kernel files of one level are compiled."""
+
+    capability: str
+    flags: tuple[str, ...]
+
+
+CPU_FLAGS: dict[CpuLevel, CpuFlags] = {
+    CpuLevel.DEFAULT: CpuFlags("DEFAULT", ()),
+    CpuLevel.AVX2: CpuFlags("AVX2", ("-O3", "-mavx2", "-mfma", "-mf16c")),
+    CpuLevel.AVX512: CpuFlags(
+        "AVX512", ("-O3", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mfma", "-mf16c", "-mavx2")
+    ),
+    CpuLevel.ARMV8_2: CpuFlags("DEFAULT", ("-O3", "-march=armv8.2-a+fp16+dotprod")),
+}
+"""As cmake/Codegen.cmake of PyTorch compiles its copies of `native/cpu/*`. We compile one copy, and name it DEFAULT:
+there is nothing to choose from at run time, and no code that chooses."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """One set of flags. Two builds with equal options share every object."""
+
+    interpreter: Interpreter = Interpreter.LITE
+    cpu: CpuLevel = CpuLevel.DEFAULT
+    blas: Blas = Blas.NONE
+    threads: Threads = Threads.OPENMP
+    optimisation: str = "-O2"
+    extra_flags: tuple[str, ...] = ()
+    """The user's own; they come last."""
+
+    position_independent: bool = False
+    """For a shared library, or a program that the system loads at a random address."""
+
+    dtype_header: str = ""
+    """The text of `ATen/selected_mobile_ops.h`; empty keeps every dtype."""
+
+    @property
+    def config_values(self) -> dict[str, str]:
+        """What the templates of the configured headers are given."""
+        return {
+            "AT_PARALLEL_OPENMP": str(int(self.threads is Threads.OPENMP)),
+            "AT_PARALLEL_NATIVE": str(int(self.threads is not Threads.OPENMP)),
+            "AT_BUILD_WITH_BLAS": str(int(self.blas is Blas.OPENBLAS)),
+            "CAFFE2_USE_EIGEN_FOR_BLAS": str(int(self.blas is Blas.EIGEN)),
+        }
+
+    def flags(self, standard: str, *, is_kernel: bool) -> tuple[str, ...]:
+        """The compiler's flags for a file, include folders excepted; `is_kernel` for those below `native/cpu`.
+
+        `standard` is the tree's own C++ standard, such as "17".
+        """
+        cpu = CPU_FLAGS[self.cpu] if is_kernel else CPU_FLAGS[CpuLevel.DEFAULT]
+        return (
+            f"-std=gnu++{standard}",
+            self.optimisation,
+            *_COMMON,
+            *(("-fopenmp",) if self.threads is Threads.OPENMP else ()),
+            *(("-fPIC",) if self.position_independent else ()),
+            *(("-DBUILD_LITE_INTERPRETER",) if self.interpreter is Interpreter.LITE else ()),
+            *(("-DTEMPLATE_SELECTIVE_BUILD",) if self.dtype_header else ()),
+            "-DCPU_CAPABILITY=DEFAULT",
+            f"-DCPU_CAPABILITY_{cpu.capability}",
+            *cpu.flags,
+            *self.extra_flags,
+        )
+
+
+_COMMON = (
+    "-w",  # PyTorch's warnings are not our users' business
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fvisibility-inlines-hidden",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-DNDEBUG",
+    "-DC10_MOBILE=1",
+    "-DNO_EXPORT",
+    "-DAT_PER_OPERATOR_HEADERS",
+    "-DFMT_HEADER_ONLY=1",
+    "-DHAVE_MMAP=1",
+    "-DHAVE_SHM_OPEN=1",
+    "-DHAVE_SHM_UNLINK=1",
+    "-D_FILE_OFFSET_BITS=64",
+    "-DMINIZ_DISABLE_ZIP_READER_CRC32_CHECKS",
+    "-DUSE_EXTERNAL_MZCRC",
+    "-DSUPPORTS_BACKTRACE=0",
+    "-DCAFFE2_BUILD_MAIN_LIB",
+)
+"""What PyTorch's CMake files set for a static mobile build on Linux."""
+
+
+def is_kernel_file(name: str) -> bool:
+    """Whether PyTorch compiles this file once per processor level."""
+    return "/native/cpu/" in f"/{name}" or Path(name).name.startswith("UfuncCPUKernel_")

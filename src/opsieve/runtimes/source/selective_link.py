@@ -1,0 +1,144 @@
+"""The link decides what is compiled: compile, link, place what live code misses, and again until nothing is missing.
+
+With section garbage collection a linker reports only what live code refers to, so nothing is compiled that the program
+does not need, but for a wrong guess of the index, which the object itself then refutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opsieve.errors import BuildFailed
+from opsieve.progress import SILENT, Progress
+from opsieve.runtimes.source.index import Learned, SymbolIndex, read_defined
+from opsieve.runtimes.source.link.linker import Linker
+from opsieve.runtimes.source.link.linking import LinkInput, LinkOutcome, link
+from opsieve.runtimes.source.link.stand_ins import StandIn, write_stand_ins
+from opsieve.runtimes.source.objects import CompileFailure, CompileJob, Compiler, ObjectStore, compile_all
+from opsieve.runtimes.source.workspace import Workspace
+
+MAX_ROUNDS = 60
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A finished link. Paths are valid until the object store is closed."""
+
+    program: Path
+    """Not stripped."""
+
+    given: LinkInput
+    objects: Mapping[str, Path]
+    """Source name -> object, of everything that was linked."""
+
+    left_out: tuple[StandIn, ...]
+    """What live code refers to and this machine cannot compile; each throws when it is called."""
+
+    rounds: int
+    compiled: int
+    """Objects that had to be compiled now."""
+
+
+@dataclass
+class SelectiveLink:
+    """One program being put together. `learned` grows; `run` may be called once."""
+
+    workspace: Workspace
+    compiler: Compiler
+    linker: Linker
+    store: ObjectStore
+    index: SymbolIndex
+    learned: Learned
+    libraries: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    progress: Progress = SILENT
+    parallel: int | None = None
+    _objects: dict[str, Path] = field(default_factory=dict)
+    _refused: dict[str, CompileFailure] = field(default_factory=dict)
+    _stand_ins: dict[str, StandIn] = field(default_factory=dict)
+    _compiled: int = 0
+
+    def run(self, seeds: Iterable[str], roots: tuple[str, ...], output: Path) -> Linked:
+        """Link a program that keeps `roots`, from `seeds` (source names) and whatever they need.
+
+        Raises BuildFailed for a symbol that no source defines, CompileFailed for a source that does not compile.
+        """
+        self._compile(dict.fromkeys(seeds, ()), required=True)
+        for number in range(1, MAX_ROUNDS + 1):
+            given = LinkInput(
+                (*self._objects.values(), *self._stand_in_objects(output)), roots, self.libraries, self.flags
+            )
+            with self.progress.stage(f"linking, round {number}"):
+                outcome = link(self.compiler, self.linker, given, output)
+            if outcome.is_complete:
+                left_out = tuple(self._stand_ins.values())
+                return Linked(output, given, dict(self._objects), left_out, number, self._compiled)
+            self._compile(self._place(outcome), required=False)
+        raise BuildFailed(f"the link was not complete after {MAX_ROUNDS} rounds", where=output)
+
+    def _place(self, outcome: LinkOutcome) -> dict[str, tuple[str, ...]]:
+        """Source name -> the missing symbols that it may define."""
+        wanted: dict[str, list[str]] = {}
+        unplaced: list[str] = []
+        for symbol, references in outcome.undefined.items():
+            name = self._source_of(symbol)
+            if name is not None:
+                wanted.setdefault(name, []).append(symbol)
+            elif not self._stand_in(symbol):
+                unplaced.append(str(self.index.unplaced(symbol, references, self.learned)))
+        if unplaced and not wanted:
+            more = len(unplaced) - _SHOWN
+            raise BuildFailed(
+                "\n".join((*unplaced[:_SHOWN], *([f"and {more} more"] if more > 0 else []))),
+                where=self.workspace.tree.root,
+                remedy="opsieve doctor --source tells of missing headers and libraries",
+            )
+        return {name: tuple(symbols) for name, symbols in wanted.items()}
+
+    def _source_of(self, symbol: str) -> str | None:
+        site = self.workspace.sites.by_symbol.get(symbol)
+        if site is not None:
+            return site.file if site.file not in self._objects else None
+        for candidate in self.index.candidates(symbol, self.learned):
+            if candidate.path not in self._refused and candidate.path not in self._objects:
+                return candidate.path
+        return None
+
+    def _stand_in(self, symbol: str) -> bool:
+        """Whether the symbol is missing because of a source that cannot be compiled here; it then gets a stand-in."""
+        for candidate in self.index.by_rules(symbol):
+            failure = self._refused.get(candidate.path)
+            if failure is not None:
+                self._stand_ins[symbol] = StandIn(symbol, candidate.path, failure.errors[0] if failure.errors else "")
+                return True
+        return False
+
+    def _stand_in_objects(self, output: Path) -> tuple[Path, ...]:
+        if not self._stand_ins:
+            return ()
+        source = output.with_name("stand_ins.cpp")
+        write_stand_ins(self._stand_ins.values(), source)
+        job = CompileJob("opsieve/stand_ins.cpp", source, self.workspace.job("opsieve/registrar.cpp").flags)
+        return tuple(compile_all([job], self.store, self.compiler).require().values())
+
+    def _compile(self, wanted: Mapping[str, tuple[str, ...]], *, required: bool) -> None:
+        jobs = [self.workspace.job(name) for name in wanted]
+        compiled = compile_all(
+            jobs, self.store, self.compiler, parallel=self.parallel, progress=self.progress, keep_going=not required
+        )
+        self._compiled += len(compiled.objects) - compiled.reused
+        if required or any(not _lacks_header(failure) for failure in compiled.failures.values()):
+            compiled.require()
+        self._refused.update(compiled.failures)
+        for name, path in compiled.objects.items():
+            defined = read_defined(path)
+            self.learned = self.learned.merged(Learned.from_object(name, defined, wanted[name]))
+            if required or not defined.isdisjoint(wanted[name]):
+                self._objects[name] = path
+
+
+def _lacks_header(failure: CompileFailure) -> bool:
+    return any("No such file or directory" in line or "file not found" in line for line in failure.errors)

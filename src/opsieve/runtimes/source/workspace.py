@@ -1,0 +1,212 @@
+"""What is compiled for one tree and one set of options: configured headers, generated code, rewritten registrations.
+
+Made once and kept in the user's cache folder: the tree's generated code by the tree's fingerprint, the rewritten
+sources by that and by what the preprocessor sees.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from filelock import FileLock
+
+from opsieve.errors import InvalidSourceTree
+from opsieve.files import replacing_folder
+from opsieve.graph.cache import cache_folder
+from opsieve.progress import SILENT, Progress
+from opsieve.runtimes.source import code_generation
+from opsieve.runtimes.source.association.sites import Site, Sites
+from opsieve.runtimes.source.association.tree import Associated, associate
+from opsieve.runtimes.source.configuration import configured_headers
+from opsieve.runtimes.source.objects.compiler import Compiler, compiler_environment
+from opsieve.runtimes.source.objects.job import CompileJob
+from opsieve.runtimes.source.options import BuildOptions, Interpreter, is_kernel_file
+from opsieve.runtimes.source.tree import FULL_INTERPRETER, LITE_INTERPRETER, SourceTree
+
+FORMAT = 1
+"""To be raised whenever what is generated or rewritten changes."""
+
+SUPPORT = Path(__file__).parent / "cpp"
+"""C++ of ours that goes into every runtime; also an include folder."""
+
+_THIRD_PARTY = (
+    "fmt/include",
+    "cpuinfo/include",
+    "flatbuffers/include",
+    "pocketfft",
+    "nlohmann",
+    "eigen",
+    "pthreadpool/include",
+)
+_STANDARD = re.compile(r"set\(\s*CMAKE_CXX_STANDARD\s+(\d+)")
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Everything that can be compiled, by name."""
+
+    tree: SourceTree
+    options: BuildOptions
+    folder: Path
+    """Of the rewritten sources and configured headers."""
+
+    generated: Path
+    """Of the generated code."""
+
+    sources: Mapping[str, Path]
+    """Name -> the file to compile: the tree's own, a generated one, or a rewritten one."""
+
+    sites: Sites
+    always: tuple[str, ...]
+    """Registrations that stay whenever their file is linked, as `file:line: reason`."""
+
+    def job(self, name: str) -> CompileJob:
+        """How a source is compiled."""
+        source = self.sources[name]
+        flags = self.options.flags(_standard(self.tree), is_kernel=is_kernel_file(name))
+        return CompileJob(name, source, flags, include_folders(self.tree, self.folder, self.generated))
+
+
+def include_folders(tree: SourceTree, folder: Path, generated: Path) -> tuple[Path, ...]:
+    """In the order of the search."""
+    miniz = sorted((tree.root / "third_party").glob("miniz*"))
+    third_party = [tree.root / "third_party" / name for name in _THIRD_PARTY]
+    return (
+        folder / "config",
+        SUPPORT,
+        generated / code_generation.ATEN,
+        generated / code_generation.AUTOGRAD,
+        tree.root,
+        tree.root / "aten/src",
+        *miniz,
+        tree.root / "torch/csrc",
+        tree.root / "torch/csrc/api/include",
+        *(path for path in third_party if path.is_dir()),
+    )
+
+
+def open_workspace(
+    tree: SourceTree, options: BuildOptions, compiler: Compiler, progress: Progress = SILENT
+) -> Workspace:
+    """The workspace of a tree, from the cache or made now (about 30 s the first time, 10 s for other options).
+
+    Raises InvalidSourceTree when the tree's generators fail or its sources cannot be read.
+    """
+    root = cache_folder() / "source-builds"
+    root.mkdir(parents=True, exist_ok=True)
+    generated = root / f"generated-{_hash(tree.fingerprint(), str(FORMAT))}"
+    with FileLock(f"{generated}.lock"):
+        if not generated.is_dir():
+            with replacing_folder(generated) as temporary:
+                code_generation.generate(tree, temporary, progress)
+    key = _hash(
+        generated.name,
+        compiler.identity,
+        repr(sorted(options.config_values.items())),
+        options.dtype_header,
+        *options.flags(_standard(tree), is_kernel=False),
+        _support_fingerprint(),
+    )
+    folder = root / f"associated-{key}"
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            with replacing_folder(folder) as temporary:
+                _associate(tree, options, compiler, generated, temporary, progress)
+    return _read(tree, options, folder, generated)
+
+
+class _Record(msgspec.Struct, frozen=True):
+    sites: tuple[Site, ...]
+    always: tuple[str, ...]
+    rewritten: tuple[str, ...]
+
+
+def _associate(
+    tree: SourceTree, options: BuildOptions, compiler: Compiler, generated: Path, folder: Path, progress: Progress
+) -> None:
+    headers = configured_headers(tree.root, tree.version, options.config_values)
+    if options.dtype_header:
+        headers["ATen/selected_mobile_ops.h"] = options.dtype_header
+    for name, text in headers.items():
+        target = folder / "config" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    flags = options.flags(_standard(tree), is_kernel=False)
+    include = include_folders(tree, folder, generated)
+
+    def preprocess(name: str, text: str) -> str:
+        return _preprocess(CompileJob(name, tree.root / name, flags, include), compiler, text, folder)
+
+    associated = associate(_original_sources(tree, options, generated), preprocess, progress)
+    _write(associated, folder)
+
+
+def _write(associated: Associated, folder: Path) -> None:
+    for name, text in associated.sources.items():
+        target = folder / "rewritten" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", errors="surrogateescape")
+    record = _Record(associated.sites.all, associated.always, tuple(sorted(associated.sources)))
+    (folder / "sites.json").write_bytes(msgspec.json.encode(record, enc_hook=str))
+
+
+def _read(tree: SourceTree, options: BuildOptions, folder: Path, generated: Path) -> Workspace:
+    record = msgspec.json.decode((folder / "sites.json").read_bytes(), type=_Record)
+    sources = _original_sources(tree, options, generated)
+    sources |= {name: folder / "rewritten" / name for name in record.rewritten}
+    sources |= {f"opsieve/{file.name}": file for file in sorted(SUPPORT.glob("*.cpp"))}
+    return Workspace(tree, options, folder, generated, sources, Sites(record.sites), record.always)
+
+
+def _original_sources(tree: SourceTree, options: BuildOptions, generated: Path) -> dict[str, Path]:
+    groups = FULL_INTERPRETER if options.interpreter is Interpreter.FULL else LITE_INTERPRETER
+    return {
+        **{name: tree.root / name for name in tree.sources(groups)},
+        **code_generation.registration_files(generated),
+        **code_generation.other_files(generated),
+    }
+
+
+def _preprocess(job: CompileJob, compiler: Compiler, text: str, folder: Path) -> str:
+    command = [
+        *compiler.command,
+        *job.flags,
+        *(word for path in job.include for word in ("-I", str(path))),
+        "-E",
+        "-x",
+        "c++",
+        "-",
+    ]
+    done = subprocess.run(
+        command,
+        input=text.encode(errors="surrogateescape"),
+        capture_output=True,
+        env=compiler_environment(folder),
+        check=False,
+    )
+    if done.returncode:
+        first = next(
+            (line for line in done.stderr.decode(errors="replace").splitlines() if "error" in line), "no message"
+        )
+        raise InvalidSourceTree(f"the preprocessor failed: {first[:300]}", where=job.name, remedy="opsieve doctor")
+    return done.stdout.decode(errors="surrogateescape")
+
+
+def _standard(tree: SourceTree) -> str:
+    match = _STANDARD.search((tree.root / "CMakeLists.txt").read_text(encoding="utf-8", errors="replace"))
+    return match[1] if match else "17"
+
+
+def _support_fingerprint() -> str:
+    files = sorted(Path(__file__).parent.glob("association/*.py")) + sorted(SUPPORT.rglob("*.*"))
+    return _hash(*(file.read_text(encoding="utf-8") for file in files if file.is_file()))
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=10).hexdigest()
