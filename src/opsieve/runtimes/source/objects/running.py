@@ -7,10 +7,13 @@ import os
 import resource
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from opsieve.runtimes.source.objects.compiler import compiler_environment
 from opsieve.runtimes.source.objects.errors import CompilerStopped
@@ -26,6 +29,25 @@ class Outcome:
     seconds: float
     peak: int
     said: bytes
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Let Ctrl-C wait, so that no process is started that nobody knows of. It then comes at the end of this."""
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        # Either it ends this process at once, or it comes to another thread.
+        yield
+        return
+    held: list[tuple[int, FrameType | None]] = []
+    # To block the signal instead would not do: then another thread, such as that of a progress bar, receives it.
+    signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if held:
+            before(*held[0])
 
 
 class CompilerRun:

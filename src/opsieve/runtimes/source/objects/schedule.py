@@ -18,7 +18,7 @@ from opsieve.runtimes.source.objects.failures import CompileFailure, failure_of,
 from opsieve.runtimes.source.objects.job import CompileJob
 from opsieve.runtimes.source.objects.known import KnownObjects
 from opsieve.runtimes.source.objects.memory import memory_for_compilers
-from opsieve.runtimes.source.objects.running import CompilerRun, Outcome
+from opsieve.runtimes.source.objects.running import CompilerRun, Outcome, interrupts_held
 from opsieve.runtimes.source.objects.store import ObjectStore
 
 _LOOK_EVERY = 0.01
@@ -135,7 +135,8 @@ class Schedule:
         folder = self._folder / task.key
         folder.mkdir(exist_ok=True)
         command = compile_command(self._compiler, task.job, folder / "made.o", folder / "made.d")
-        self._active.append(_Active(task, CompilerRun(command, folder), lock))
+        with interrupts_held():
+            self._active.append(_Active(task, CompilerRun(command, folder), lock))
 
     def _finish_some(self) -> bool:
         ended = [(active, outcome) for active in self._active if (outcome := active.run.poll()) is not None]
