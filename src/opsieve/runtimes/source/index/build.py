@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from opsieve.errors import InvalidFile
-from opsieve.runtimes.source.index.conditions import Conditions
+from opsieve.runtimes.source.index.conditions import Conditions, Defines
+from opsieve.runtimes.source.index.includes import Includers
 from opsieve.runtimes.source.index.macros import MAX_ALTERNATIVES, Macro, MacroTable, read_macro
 from opsieve.runtimes.source.index.records import Definition, IndexData
 from opsieve.runtimes.source.index.scan import Found, Scanner
@@ -24,7 +25,7 @@ MAX_DEFINITIONS = 2_000_000
 _HEADERS = frozenset({".h", ".hpp", ".hh", ".hxx", ".inc", ".inl"})
 
 
-def build(files: Iterable[tuple[str, Path]], defines: Mapping[str, str] | None) -> IndexData:
+def build(files: Iterable[tuple[str, Path]], defines: Defines | None) -> IndexData:
     """Index files given as (name to answer with, where it is). See SymbolIndex.build."""
     units = {path: read_unit(_text(file)) for path, file in files}
     headers = {path: unit for path, unit in units.items() if _is_header(path)}
@@ -34,16 +35,16 @@ def build(files: Iterable[tuple[str, Path]], defines: Mapping[str, str] | None) 
     paths = tuple(sorted(path for path in units if path not in headers))
     classes: dict[str, str] = {}
     definitions: dict[str, list[Definition]] = {}
-    for path in sorted(headers):
-        if "virtual" in headers[path].code or "override" in headers[path].code:
-            scanner = Scanner(MacroTable(usable), conditions, header=True)
-            scanner.scan(headers[path])
-            _add_classes(classes, scanner.classes)
-    for number, path in enumerate(paths):
-        scanner = Scanner(MacroTable(usable), conditions, c=path.endswith(".c"))
+    numbers = {path: number for number, path in enumerate(paths)}
+    includers = Includers(units)
+    for path in sorted(units):
+        is_header = path in headers
+        scanner = Scanner(MacroTable(usable), conditions, c=path.endswith(".c"), header=is_header)
         scanner.scan(units[path])
         _add_classes(classes, scanner.classes)
-        _add_definitions(definitions, scanner.found, number)
+        makers = includers.sources(path, headers) if is_header and scanner.found else (path,)
+        for maker in makers if scanner.found else ():
+            _add_definitions(definitions, scanner.found, numbers[maker])
     return IndexData(
         format=FORMAT,
         files=paths,
@@ -67,7 +68,7 @@ def _is_header(path: str) -> bool:
     return Path(path).suffix in _HEADERS
 
 
-def _shared_macros(headers: Iterable[Unit], defines: Mapping[str, str]) -> dict[str, tuple[Macro, ...]]:
+def _shared_macros(headers: Iterable[Unit], defines: Defines) -> dict[str, tuple[Macro, ...]]:
     """All macros of the headers, each with all its definitions, and those of the command line."""
     found: dict[str, list[Macro]] = {}
     for unit in headers:
@@ -78,11 +79,12 @@ def _shared_macros(headers: Iterable[Unit], defines: Mapping[str, str]) -> dict[
                 if macro not in known and len(known) < MAX_ALTERNATIVES:
                     known.append(macro)
     for name, value in defines.items():
-        found[name] = [Macro(name, None, value)]
+        values = (value,) if isinstance(value, str) else value
+        found[name] = [Macro(name, None, one) for one in values[:MAX_ALTERNATIVES]]
     return {name: tuple(known) for name, known in found.items()}
 
 
-def _usable_macros(shared: Mapping[str, tuple[Macro, ...]], defines: Mapping[str, str]) -> dict[str, tuple[Macro, ...]]:
+def _usable_macros(shared: Mapping[str, tuple[Macro, ...]], defines: Defines) -> dict[str, tuple[Macro, ...]]:
     """The macros that are looked for in declarations of every file.
 
     Not those in lower case: many a function has the name of some header's macro. Of the ones without parentheses, which

@@ -9,6 +9,9 @@ from opsieve.runtimes.source.index.macros import Macro
 
 Value = int | None
 
+Defines = Mapping[str, str | tuple[str, ...]]
+"""Macros of a command line, each with its value, or its values where files are compiled in several ways."""
+
 _TOKEN = re.compile(
     r"defined\s*\(\s*\w+\s*\)|defined\s+\w+|\d[\w']*|[A-Za-z_]\w*(?:\s*\(\s*\))?|&&|\|\||[=!<>]=|[!<>()]|\S"
 )
@@ -31,7 +34,7 @@ class Conditions:
     With them, a name that is neither there nor in any header counts as not defined. `shared` are the headers' macros.
     """
 
-    def __init__(self, defines: Mapping[str, str] | None, shared: Mapping[str, tuple[Macro, ...]]) -> None:
+    def __init__(self, defines: Defines | None, shared: Mapping[str, tuple[Macro, ...]]) -> None:
         self._defines = defines
         self._shared = shared
 
@@ -50,15 +53,16 @@ class Conditions:
             return None
         if name in self._defines:
             return 1
-        # Somebody defines it, but whether this file sees that header is not known.
-        return None if name in self._shared else 0
+        # If a header defines it, this file may not see that header; reserved names may be the compiler's.
+        return None if name in self._shared or name.startswith("_") else 0
 
     def _value(self, name: str, depth: int = 0) -> Value:
         if self._defines is not None and name in self._defines:
-            return _number(self._defines[name])
+            given = self._defines[name]
+            return _number(given) if isinstance(given, str) else None
         shared = self._shared.get(name)
         if shared is None:
-            return None if self._defines is None else 0
+            return self._defined(name)
         if len(shared) > 1 or depth > _MAX_DEPTH:
             return None
         body = shared[0].body.strip("() \n")

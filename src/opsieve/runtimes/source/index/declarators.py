@@ -58,6 +58,9 @@ def callable_declarator(head: str) -> Callable | None:
         if not name or name in NOT_A_NAME or before.count("<") > before.count(">") - before.count("->"):
             continue
         end = _closing(head, match.end())
+        if not before.strip() and "::" not in name and not match.group(1):
+            # No type before it: a macro, or `_Pragma`, in front of the declaration. Members are qualified out here.
+            continue
         if before.count("(") > before.count(")") or head[end + 1 :].lstrip().startswith("("):
             continue
         return Callable(before, name, head[match.end() : end])

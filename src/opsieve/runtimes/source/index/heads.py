@@ -24,6 +24,7 @@ _TEMPLATE = re.compile(r"template\b\s*(<\s*>)?\s*(<)?")
 _DEFAULTED = re.compile(r"\)[\s\w]*=\s*default\s*$")
 _SINGLE_COLON = re.compile(r"(?<!:):(?!:)")
 _INTERNAL = re.compile(r"\b(?:static|typedef|friend)\b")
+_INLINE = re.compile(r"inline|INLINE|\b(?:static|constexpr|consteval|friend|__global__|__device__)\b")
 _CONSTANT = re.compile(r"\b(?:const|constexpr)\b")
 _NO_DEFINITION = ("using", "typedef", "friend", "static_assert", "namespace")
 _CLASS_KEYS = ("class", "struct", "union", "enum")
@@ -91,6 +92,11 @@ def function(head: str) -> Declared | None:
     return Declared(kind, found.name, found.parameters)
 
 
+def is_inline(head: str) -> bool:
+    """Whether every file that sees this function has its own copy, or it is a template."""
+    return head.startswith("template") or _INLINE.search(head, 0, max(head.find("("), 0)) is not None
+
+
 def statement(head: str) -> Declared | None:
     """What a statement defines that others can refer to: a variable, an instantiation, or a function by `= default`."""
     if _DEFAULTED.search(head):
@@ -118,7 +124,10 @@ def _variable(declarator: str) -> Declared | None:
     if before.strip() in ("", *_CLASS_KEYS) or _INTERNAL.search(before):
         return None
     external = "::" in declared.name or "*" in before or declarator.startswith("extern")
-    return None if _CONSTANT.search(before) and not external else declared
+    if _CONSTANT.search(before) and not external:
+        # A constant is local to its file unless a header declares it `extern`.
+        return Declared("possible variable", declared.name, declared.parameters)
+    return declared
 
 
 def _instantiation(text: str) -> Declared | None:

@@ -49,7 +49,7 @@ class _Scope:
 class Scanner:
     """Reads one file. `classes` maps each class with virtual functions to its key function (empty: it has none).
 
-    `c` is for a file in C; of a `header` only the classes are of interest.
+    `c` is for a file in C; of a `header` only classes and functions that are not inline are of interest.
     """
 
     def __init__(self, macros: MacroTable, conditions: Conditions, *, c: bool = False, header: bool = False) -> None:
@@ -157,7 +157,9 @@ class Scanner:
             return head + "()"
         if "(" not in head or has_initialiser(head):
             return head + " = "
-        for alternative in alternatives if not self._header else ():
+        if self._header and heads.is_inline(head):
+            return ""
+        for alternative in alternatives:
             c, head = heads.linkage(heads.plain(alternative))
             self._record(heads.function(head), c, self._made_by(text, alternative, macro))
         return ""
@@ -193,9 +195,16 @@ class Scanner:
             return
         name, arguments = split_arguments(declared.name)
         scope = self._scopes[-1]
-        qualified = name if c or scope.c else "::".join((*scope.path, name))
-        key = name[2:] if name.startswith("::") else qualified
+        key = name if c or scope.c else _qualified(scope.path, name)
         self.found.append(Found(key, declared.kind, arguments, declared.parameters, macro, self._branches.certainty))
+
+
+def _qualified(path: tuple[str, ...], name: str) -> str:
+    """The full name of what is declared in a namespace as `name`, which may begin with an enclosing namespace."""
+    first, *rest = name.split("::")
+    if rest and first in path:
+        path = path[: len(path) - 1 - path[::-1].index(first)]
+    return name[2:] if rest and not first else "::".join((*path, name))
 
 
 def _offset(event: Event) -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
 from opsieve.errors import InvalidFile
 from opsieve.files import replacing_file
 from opsieve.runtimes.source.index.build import FORMAT, build
+from opsieve.runtimes.source.index.conditions import Defines
 from opsieve.runtimes.source.index.learned import NOTHING_LEARNED, Learned
 from opsieve.runtimes.source.index.names import split_arguments
 from opsieve.runtimes.source.index.records import Candidate, Definition, IndexData, Unplaced
@@ -20,6 +22,9 @@ from opsieve.runtimes.source.index.symbols import Symbol, SymbolKind, read_symbo
 from opsieve.runtimes.source.index.types import Aliases, fit_arguments, fit_parameters
 
 _FUNCTIONS = ("function", "instantiation", "template function")
+MAX_CANDIDATES = 12
+"""Files that are worth a compile for one symbol: the right one was always among the first three."""
+
 _MAX_NEAR = 5
 _VARIABLES = ("variable", "instantiation", "possible variable")
 
@@ -37,6 +42,23 @@ class _Match:
     """Template arguments that the definition writes under another name."""
 
 
+class _Rank(NamedTuple):
+    """What decides, in this order; smaller is better."""
+
+    nearness: int
+    left_out: bool
+    """An `#if` leaves the definition out."""
+
+    other_number: bool
+    """The function has another number of parameters."""
+
+    arguments: float
+    parameters: float
+    kind: int
+    uncertain: int
+    file: int
+
+
 class SymbolIndex:
     """Answers from the text of a tree alone. Immutable; safe to share between threads."""
 
@@ -44,12 +66,13 @@ class SymbolIndex:
         self._data = data
 
     @classmethod
-    def build(cls, files: Iterable[tuple[str, Path]], defines: Mapping[str, str] | None = None) -> Self:
+    def build(cls, files: Iterable[tuple[str, Path]], defines: Defines | None = None) -> Self:
         """Index files given as (the path to answer with, where the file is).
 
         Sources (`.cpp`, `.cc`, `.c`, ...) are what answers name; headers (`.h`, `.hpp`, `.inc`, ...) contribute macros,
-        classes and type names. `defines` are the macros of the command line (`CPU_CAPABILITY`: `DEFAULT`); with them,
-        what an `#if` leaves out ranks last, without them (None) nothing is known about any `#if`.
+        classes and type names. `defines` are the macros of the command line, those that differ between files with all
+        their values (`CPU_CAPABILITY`: `DEFAULT`, `AVX2`). With them, what an `#if` leaves out ranks last; without
+        them (None) nothing is known about any `#if`.
         Raises InvalidFile when a file cannot be read or is larger than any source file is.
         """
         return cls(build(files, defines))
@@ -91,11 +114,13 @@ class SymbolIndex:
     def by_rules(self, symbol: str) -> tuple[Candidate, ...]:
         """The same from text alone."""
         wanted = read_symbol(symbol)
-        matches = sorted(self._matches(wanted), key=lambda match: self._rank(wanted, match))
+        ranked = sorted(((self._rank(wanted, match), match) for match in self._matches(wanted)), key=itemgetter(0))
         found: dict[str, Candidate] = {}
-        for match in matches:
+        for rank, match in ranked:
             path = self._data.files[match.definition.file]
-            found.setdefault(path, Candidate(path, _rule(match)))
+            # Another specialisation is no candidate: there are hundreds of `DispatchStub<...>::DEFAULT`.
+            if rank.arguments < 0 and len(found) < MAX_CANDIDATES:
+                found.setdefault(path, Candidate(path, _rule(match)))
         return tuple(found.values())
 
     def unplaced(self, symbol: str, referenced_by: Iterable[str] = (), learned: Learned = NOTHING_LEARNED) -> Unplaced:
@@ -168,24 +193,22 @@ class SymbolIndex:
             arguments.append(extra)
         return [*parts, last], " ".join(arguments)
 
-    def _rank(self, symbol: Symbol, match: _Match) -> tuple[float, ...]:
-        """Smaller is better."""
+    def _rank(self, symbol: Symbol, match: _Match) -> _Rank:
         definition = match.definition
         fit = 1.0
         if symbol.parameters is not None and definition.parameters is not None:
             fit = fit_parameters(symbol.parameters, definition.parameters, self._aliases)
         arguments = fit_arguments(symbol.arguments, definition.arguments + match.arguments, self._aliases)
         order = _VARIABLES if symbol.kind is SymbolKind.VARIABLE else _FUNCTIONS
-        kind = order.index(definition.kind) if definition.kind in order else len(order)
-        return (
-            -match.nearness,
-            -min(definition.certainty, 1),
-            -(fit > 0),
-            -round(arguments, 3),
-            -round(fit, 3),
-            kind,
-            -definition.certainty,
-            definition.file,
+        return _Rank(
+            nearness=-match.nearness,
+            left_out=definition.certainty == 0,
+            other_number=fit == 0,
+            arguments=-round(arguments, 3),
+            parameters=-round(fit, 3),
+            kind=order.index(definition.kind) if definition.kind in order else len(order),
+            uncertain=-definition.certainty,
+            file=definition.file,
         )
 
     @cached_property

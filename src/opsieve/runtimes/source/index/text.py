@@ -18,6 +18,7 @@ _NOISE = re.compile(
 )
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w*)([^\n\\]*(?:\\.[^\n\\]*)*)\n?", re.MULTILINE | re.DOTALL)
 _CONTINUED = re.compile(r"\\\r?\n")
+_INCLUDE = re.compile(r"""^[ \t]*#[ \t]*(?:include|import)[ \t]*[<"]([^>"\n]+)""", re.MULTILINE)
 _EVENTS = frozenset({"define", "undef", "if", "ifdef", "ifndef", "else", "elif", "endif"})
 
 
@@ -35,6 +36,8 @@ class Unit:
 
     code: str
     events: tuple[Event, ...]
+    includes: frozenset[str] = frozenset()
+    """As written between the brackets or quotes."""
 
 
 def read_unit(text: str) -> Unit:
@@ -51,4 +54,4 @@ def read_unit(text: str) -> Unit:
         if match.group(1) in _EVENTS:
             events.append(Event(length, match.group(1), _CONTINUED.sub("\n", match.group(2)).strip()))
     pieces.append(plain[position:])
-    return Unit("".join(pieces), tuple(events))
+    return Unit("".join(pieces), tuple(events), frozenset(_INCLUDE.findall(text)))

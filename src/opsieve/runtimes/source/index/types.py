@@ -102,10 +102,11 @@ def fit_parameters(wanted: str, written: str, aliases: Aliases) -> float:
 
 
 def _fit_one(wanted: str, written: str, aliases: Aliases) -> float:
-    asked, said = words(wanted), aliases.words(written.partition("=")[0])
+    text = written.partition("=")[0]
+    asked, said = words(wanted), aliases.words(text)
     if not asked:
         return 1.0
-    fit = len(asked & said) / len(asked) - 0.02 * len(said - asked)
+    fit = len(asked & said) / len(asked) - 0.02 * len(said - asked) + _fit_scopes(wanted, text)
     if wanted.count("*") != written.count("*"):
         fit -= 0.3
     if (wanted.count("&") > 0) != (written.count("&") > 0):
@@ -114,8 +115,20 @@ def _fit_one(wanted: str, written: str, aliases: Aliases) -> float:
 
 
 def fit_arguments(wanted: str, written: str, aliases: Aliases) -> float:
-    """0 to 1: how well template arguments as written fit those of a symbol."""
+    """0 to 1: how well template arguments as written fit those of a symbol; 0 if they have nothing in common."""
     asked, said = words(wanted), aliases.words(written)
     if not asked or not said:
         return 0.5 if bool(asked) != bool(said) else 1.0
-    return len(asked & said) / len(asked | said)
+    common = len(asked & said)
+    return max(0.01, common / len(asked | said) + _fit_scopes(wanted, written)) if common else 0.0
+
+
+def _fit_scopes(wanted: str, written: str) -> float:
+    """A little for each namespace that both name, and a little less for each that only the source names."""
+    asked, said = _scopes(wanted), _scopes(written)
+    return 0.01 * (len(asked & said) - len(said - asked))
+
+
+@lru_cache(maxsize=20_000)
+def _scopes(text: str) -> frozenset[str]:
+    return frozenset(match.rstrip(": \t\n") for match in _NAMESPACES.findall(text)) - {"std"}
