@@ -63,9 +63,9 @@ class FoundHeader:
     version: str
 
 
-def compiler_version(compiler: Compiler, standard: int = CPP_STANDARD) -> str | None:
-    """The version of a compiler that can compile a small program of that C++ standard; None if it cannot."""
-    compiled = _run([*compiler.command, f"-std=c++{standard}", "-x", "c++", "-fsyntax-only", "-"], _PROGRAM)
+def compiler_version(compiler: Compiler) -> str | None:
+    """The version of a compiler that can compile a small program of C++17; None if it cannot."""
+    compiled = _run([*compiler.command, f"-std=c++{CPP_STANDARD}", "-x", "c++", "-fsyntax-only", "-"], _PROGRAM)
     if compiled is None:
         return None
     return (_run([*compiler.command, "-dumpfullversion", "-dumpversion"]) or "?").strip()

@@ -24,6 +24,9 @@ ORIGIN_FILE = ".opsieve-version"
 
 FUNCTIONS_FILE = "aten/src/ATen/native/native_functions.yaml"
 
+MAX_FILE_BYTES = 2**26
+"""Of one source file. The largest of PyTorch 2.6.0 that a build reads has 2 MB."""
+
 _NEEDED = (VERSION_FILE, FUNCTIONS_FILE, LISTS_FILE, "torchgen/gen.py", "c10/core/TensorImpl.h", "torch/csrc/jit")
 
 _ATEN = "aten/src/ATen"
@@ -150,11 +153,14 @@ class SourceTree:
     def open(cls, path: Path) -> Self:
         """Check that `path` is a PyTorch source tree of version 1.12 or newer, and read its version.
 
-        Raises InvalidSourceTree for a folder that is no such tree, for a tree in which files are missing (it names
-        one), and for a tree whose version is unreadable or too old.
+        Raises InvalidSourceTree for a folder that is no such tree or may not be read, for a tree in which files are
+        missing (it names one), and for a tree whose version is unreadable or too old.
         """
         root = path.expanduser().absolute()
-        missing = [name for name in _NEEDED if not (root / name).exists()]
+        try:
+            missing = [name for name in _NEEDED if not (root / name).exists()]
+        except OSError as error:
+            raise InvalidSourceTree(f"the source tree cannot be read: {error.strerror}", where=path) from error
         if len(missing) > len(_NEEDED) // 2:
             raise InvalidSourceTree(
                 "this is no PyTorch source tree" if root.is_dir() else "there is no such folder",
@@ -186,13 +192,25 @@ class SourceTree:
         """32 hexadecimal digits for what a build reads: the version, and contents and names of sources and headers.
 
         By content, not by times: two unpackings of one release, on two machines, are the same tree, so that compiled
-        archives can be handed on. About 4,100 files and 40 MB; 0.1 s when the file system has them in memory.
+        archives can be handed on. About 4,100 files and 40 MB; 0.2 s when the file system has them in memory.
+        Raises InvalidSourceTree if a file cannot be read, or has more than MAX_FILE_BYTES.
         """
         digest = hashlib.blake2b(self.version.encode(), digest_size=16)
-        for path in sorted(self._read_by_builds()):
-            content = hashlib.blake2b((self.root / path).read_bytes(), digest_size=16).digest()
-            digest.update(path.encode(errors="surrogateescape") + b"\0" + content)
+        try:
+            for path in sorted(self._read_by_builds()):
+                content = hashlib.blake2b(self._contents(path), digest_size=16).digest()
+                digest.update(path.encode(errors="surrogateescape") + b"\0" + content)
+        except OSError as error:
+            raise InvalidSourceTree(f"a file cannot be read: {error.strerror}", where=error.filename) from error
         return digest.hexdigest()
+
+    def _contents(self, path: str) -> bytes:
+        file = self.root / path
+        if file.stat().st_size > MAX_FILE_BYTES:
+            raise InvalidSourceTree(
+                "a source file is too large", where=file, expected=f"at most {MAX_FILE_BYTES} bytes"
+            )
+        return file.read_bytes()
 
     def _glob(self, pattern: str) -> Iterator[str]:
         for file in self.root.glob(pattern):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from opsieve.errors import InvalidSourceTree
+from opsieve.runtimes.source import tree as tree_module
 from opsieve.runtimes.source.tree import (
     FULL_INTERPRETER,
     LITE_INTERPRETER,
@@ -148,3 +149,23 @@ def test_the_fingerprint_changes_with_names_and_version(root: Path) -> None:
     (root / "c10/core/Device.cpp").rename(root / "c10/core/Devices.cpp")
     after = tree.fingerprint()
     assert len({before, after, SourceTree(root, "2.6.1").fingerprint()}) == 3
+
+
+def test_a_file_without_end_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_module, "MAX_FILE_BYTES", 20)
+    with pytest.raises(InvalidSourceTree, match="too large"):
+        SourceTree.open(root).fingerprint()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_is_an_error(root: Path) -> None:
+    tree = SourceTree.open(root)
+    (root / "torchgen/gen.py").chmod(0)
+    with pytest.raises(InvalidSourceTree, match="cannot be read"):
+        tree.fingerprint()
+    root.chmod(0)
+    try:
+        with pytest.raises(InvalidSourceTree, match="cannot be read"):
+            SourceTree.open(root)
+    finally:
+        root.chmod(0o755)
