@@ -148,7 +148,7 @@ inline c10::ScalarType plain_type(c10::ScalarType type) {
 
 inline Array from_tensor(const at::Tensor& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  if (impl.layout() != c10::Layout::Strided || !impl.device_type_is_cpu()) {
+  if (impl.layout() != c10::Layout::Strided || !impl.device().is_cpu()) {
     throw std::runtime_error("a returned tensor is not a plain one in memory");
   }
   Array array;
