@@ -1,7 +1,7 @@
 """The headers that PyTorch's own build system would write, from the tree's own templates.
 
-A template is CMake's: `@NAME@` and `${NAME}` are replaced, `#cmakedefine NAME` becomes `#define NAME` or a comment. What
-a template asks for and we do not set is 0, which in all of PyTorch's templates means "without".
+A template is CMake's: `@NAME@` and `${NAME}` are replaced, `#cmakedefine NAME` becomes `#define NAME` or a comment.
+What a template asks for and we do not set is 0, which in all of PyTorch's templates means "without".
 Which templates exist differs between versions, so they are looked up rather than named per version.
 """
 

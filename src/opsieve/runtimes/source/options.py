@@ -85,7 +85,7 @@ class BuildOptions:
     """For a shared library, or a program that the system loads at a random address."""
 
     dtype_header: str = ""
-    """The text of `ATen/selected_mobile_ops.h`; empty keeps every dtype."""
+    """The text of `ATen/selected_mobile_ops.h`, for the files that dispatch on dtypes; empty keeps every dtype."""
 
     @property
     def config_values(self) -> dict[str, str]:
@@ -96,6 +96,12 @@ class BuildOptions:
             "AT_BUILD_WITH_BLAS": str(int(self.blas is Blas.OPENBLAS)),
             "CAFFE2_USE_EIGEN_FOR_BLAS": str(int(self.blas is Blas.EIGEN)),
         }
+
+    @property
+    def definitions(self) -> dict[str, str]:
+        """The macros of the command line, by name."""
+        flags = [flag[2:] for flag in self.flags("17", is_kernel=False) if flag.startswith("-D")]
+        return {name: value for name, _, value in (flag.partition("=") for flag in flags)}
 
     def flags(self, standard: str, *, is_kernel: bool) -> tuple[str, ...]:
         """The compiler's flags for a file, include folders excepted; `is_kernel` for those below `native/cpu`.
@@ -110,7 +116,6 @@ class BuildOptions:
             *(("-fopenmp",) if self.threads is Threads.OPENMP else ()),
             *(("-fPIC",) if self.position_independent else ()),
             *(("-DBUILD_LITE_INTERPRETER",) if self.interpreter is Interpreter.LITE else ()),
-            *(("-DTEMPLATE_SELECTIVE_BUILD",) if self.dtype_header else ()),
             "-DCPU_CAPABILITY=DEFAULT",
             f"-DCPU_CAPABILITY_{cpu.capability}",
             *cpu.flags,

@@ -17,7 +17,7 @@ import msgspec
 from filelock import FileLock
 
 from opsieve.errors import InvalidSourceTree
-from opsieve.files import replacing_folder
+from opsieve.files import replacing_file, replacing_folder
 from opsieve.graph.cache import cache_folder
 from opsieve.progress import SILENT, Progress
 from opsieve.runtimes.source import code_generation
@@ -70,7 +70,21 @@ class Workspace:
         """How a source is compiled."""
         source = self.sources[name]
         flags = self.options.flags(_standard(self.tree), is_kernel=is_kernel_file(name))
-        return CompileJob(name, source, flags, include_folders(self.tree, self.folder, self.generated))
+        include = include_folders(self.tree, self.folder, self.generated)
+        if self.options.dtype_header and _dispatches_on_dtypes(source):
+            # Only these see the header, so that all other objects are those of every build. A header that dispatches
+            # on dtypes keeps them all in a file that does not: larger, not wrong.
+            return CompileJob(name, source, (*flags, "-DTEMPLATE_SELECTIVE_BUILD"), (self._dtype_folder(), *include))
+        return CompileJob(name, source, flags, include)
+
+    def _dtype_folder(self) -> Path:
+        """The include folder with the header of the chosen dtypes."""
+        folder = self.folder / f"dtypes-{_hash(self.options.dtype_header)}"
+        header = folder / "ATen/selected_mobile_ops.h"
+        if not header.is_file():
+            with replacing_file(header, force=True) as temporary:
+                temporary.write_text(self.options.dtype_header, encoding="utf-8")
+        return folder
 
 
 def include_folders(tree: SourceTree, folder: Path, generated: Path) -> tuple[Path, ...]:
@@ -109,7 +123,6 @@ def open_workspace(
         generated.name,
         compiler.identity,
         repr(sorted(options.config_values.items())),
-        options.dtype_header,
         *options.flags(_standard(tree), is_kernel=False),
         _support_fingerprint(),
     )
@@ -131,8 +144,6 @@ def _associate(
     tree: SourceTree, options: BuildOptions, compiler: Compiler, generated: Path, folder: Path, progress: Progress
 ) -> None:
     headers = configured_headers(tree.root, tree.version, options.config_values)
-    if options.dtype_header:
-        headers["ATen/selected_mobile_ops.h"] = options.dtype_header
     for name, text in headers.items():
         target = folder / "config" / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -196,6 +207,10 @@ def _preprocess(job: CompileJob, compiler: Compiler, text: str, folder: Path) ->
         )
         raise InvalidSourceTree(f"the preprocessor failed: {first[:300]}", where=job.name, remedy="opsieve doctor")
     return done.stdout.decode(errors="surrogateescape")
+
+
+def _dispatches_on_dtypes(source: Path) -> bool:
+    return "AT_DISPATCH_" in source.read_text(encoding="utf-8", errors="replace")
 
 
 def _standard(tree: SourceTree) -> str:

@@ -111,9 +111,10 @@ def _list(source: CppText, kind: SiteKind, match: re.Match[str], span: tuple[int
     others: list[str] = []
     inner = CppText(body, source.path)
     for start, end in inner.split(0, len(body), ","):
-        text = body[start:end].strip()
-        if not inner.plain[start:end].strip():
+        code = inner.plain[start:end]
+        if not code.strip():
             continue
+        text = body[start + len(code) - len(code.lstrip()) : end].strip()  # without comments in front
         operator = _operator(text)
         if operator is None:
             others.append(text)

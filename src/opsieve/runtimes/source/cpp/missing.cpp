@@ -1,14 +1,17 @@
 // What PyTorch says when something was left out, and how to add it.
+#include <opsieve/custom_class.h>
 #include <opsieve/explain.h>
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace opsieve {
 namespace {
 
 constexpr const char* kOurs = "this runtime was made by opsieve";
+constexpr const char* kNoClass = "There is no custom class ";
 
 // What stands between the first `before` and the next of `after`; empty if either is not there.
 std::string between(const std::string& text, const char* before, const char* after) {
@@ -55,21 +58,30 @@ std::vector<std::string> operators(const std::string& text) {
   return names;
 }
 
+std::string joined(const std::vector<std::string>& words, const char* before_each, const char* between_them) {
+  std::string text;
+  for (const std::string& word : words) {
+    text += (text.empty() ? "" : between_them) + (before_each + word);
+  }
+  return text;
+}
+
 std::string added(const std::string& text) {
   const std::vector<std::string> names = operators(text);
-  std::string options;
-  for (const std::string& name : names) {
-    options += " --op " + name;
+  if (!names.empty()) {
+    return std::string("\n") + kOurs + " and holds only what its models need; left out: " + joined(names, "", ", ") +
+        "\nto add: name this model too, or give " + joined(names, "--op ", " ") + " to opsieve build";
   }
-  if (!options.empty()) {
-    return std::string("\n") + kOurs + ", and holds only what the models it was made for need; left out: " +
-        options.substr(6) + "\nto add them, name this model too, or: opsieve build ..." + options;
+  const std::string name = between(text, kNoClass, " \n");
+  if (!name.empty()) {
+    return std::string("\n") + kOurs + " and holds only what its models need; left out: the class " + name +
+        "\nto add: name this model too when calling opsieve build";
   }
   const std::string dtype = between(text, "dtype '", "'");
   const std::string kernel = between(text, "' not selected for kernel tag ", " \n");
   if (!dtype.empty() && !kernel.empty()) {
-    return std::string("\n") + kOurs + ", for some dtypes only; left out: " + dtype + " in " + kernel +
-        "\nto add it, name it in --dtypes, or leave --dtypes out";
+    return std::string("\n") + kOurs + " for some dtypes only; left out: " + dtype + " of " + kernel +
+        "\nto add: give this dtype in --dtypes of opsieve build, or leave --dtypes out";
   }
   return {};
 }
@@ -81,6 +93,12 @@ std::string explained(std::string message) {
     message += added(message);
   }
   return message;
+}
+
+at::ClassTypePtr required_class(const std::string& name) {
+  at::ClassTypePtr found = torch::getCustomClass(name);
+  TORCH_CHECK(found != nullptr, kNoClass, name);
+  return found;
 }
 
 std::string explain(const std::exception& error) {

@@ -16,9 +16,9 @@ _NOISE = re.compile(
     r"|'(?<![0-9A-Za-z_]')(?:[^'\\\n]|\\.)+'",
     re.DOTALL,
 )
-_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w*)([^\n\\]*(?:\\.[^\n\\]*)*)\n?", re.MULTILINE | re.DOTALL)
+_DIRECTIVE = re.compile(r"#[ \t]*(\w*)([^\n\\]*(?:\\.[^\n\\]*)*)\n?", re.DOTALL)
 _CONTINUED = re.compile(r"\\\r?\n")
-_INCLUDE = re.compile(r"""^[ \t]*#[ \t]*(?:include|import)[ \t]*[<"]([^>"\n]+)""", re.MULTILINE)
+_INCLUDE = re.compile(r"""#[ \t]*(?:include|import)[ \t]*[<"]([^>"\n]+)""")
 _EVENTS = frozenset({"define", "undef", "if", "ifdef", "ifndef", "else", "elif", "endif"})
 
 
@@ -47,7 +47,11 @@ def read_unit(text: str) -> Unit:
     events: list[Event] = []
     position = length = 0
     for match in _DIRECTIVE.finditer(plain):
-        piece = plain[position : match.start()]
+        line = max(position, plain.rfind("\n", position, match.start()) + 1)
+        if plain[line : match.start()].strip():
+            # Not the first sign of its line.
+            continue
+        piece = plain[position:line]
         pieces.append(piece)
         length += len(piece)
         position = match.end()

@@ -39,6 +39,7 @@ class Files:
     def __init__(self, known: dict[str, tuple[tuple[int, ...], FileFacts]] | None = None) -> None:
         self._facts: dict[str, tuple[tuple[int, ...], FileFacts]] = {} if known is None else known
         self._listings: dict[str, frozenset[str]] = {}
+        self._canonical: dict[str, str] = {}
         self.newest = 0
 
     def renewed(self) -> Files:
@@ -73,6 +74,13 @@ class Files:
         if listing is None:
             listing = self._listings[where] = self._listed(where)
         return last in listing
+
+    def canonical(self, folder: str) -> str:
+        """The folder's path without links and dots, and without a slash at its end."""
+        known = self._canonical.get(folder)
+        if known is None:
+            known = self._canonical[folder] = os.path.realpath(folder or "/").rstrip("/")
+        return known
 
     def _listed(self, folder: str) -> frozenset[str]:
         try:

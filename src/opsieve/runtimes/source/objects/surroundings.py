@@ -47,11 +47,15 @@ class Surroundings:
         self._led: dict[str, list[str]] = {}
 
     def name(self, path: str) -> str:
-        """The path relative to the include folder or the source's folder that it is in; an absolute path stays."""
+        """The path relative to the include folder or the source's folder that it is in; else the absolute path.
+
+        The compiler shortens some paths of system headers and not others: `/usr/lib/gcc/../include` and `/usr/include`.
+        """
         for prefix, tag in self._prefixes:
             if path.startswith(prefix):
                 return f"{tag}:{path[len(prefix) :]}"
-        return path
+        folder, _, last = path.rpartition("/")
+        return f"{self.files.canonical(folder)}/{last}"
 
     def path(self, name: str) -> str:
         """The opposite of `name`; a name of folders that this job lacks leads to no file."""
@@ -94,7 +98,7 @@ class Surroundings:
 
     def _look(self, style: Style, spelled: str, folder: str) -> str:
         if spelled.startswith("/"):
-            return spelled if self.files.exists(*posixpath.split(spelled)) else _NOWHERE
+            return self.name(spelled) if self.files.exists(*posixpath.split(spelled)) else _NOWHERE
         if style is Style.NEXT:
             return "\0".join(self._places(self._searched[Style.QUOTED], spelled))
         folders = self._searched[style]

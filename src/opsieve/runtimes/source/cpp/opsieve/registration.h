@@ -52,12 +52,13 @@ void apply_call(const Registration& registration);
 // A relocation that does nothing, and so costs nothing, but makes what it stands in depend on `symbol`.
 #define OPSIEVE_RELOCATION(symbol) ".reloc ., BFD_RELOC_NONE, " symbol "\n"
 
+// Weak, so that a link can put something else in an entry's place: the entry itself then goes, as nothing refers to it.
 // `id` is unique within the file, and names the section (GNU as and LLVM both know `unique`). `needs` is a sequence of
 // OPSIEVE_RELOCATION.
 #define OPSIEVE_ENTRY(id, symbol, needs)                                                        \
   asm(".pushsection opsieve_registrations,\"aw\",%progbits,unique," #id "\n"                    \
       ".balign " OPSIEVE_STRINGIZE(__SIZEOF_POINTER__) "\n"                                     \
-      ".globl " symbol "\n.hidden " symbol "\n.type " symbol ", %object\n" symbol ":\n"         \
+      ".weak " symbol "\n.hidden " symbol "\n.type " symbol ", %object\n" symbol ":\n"         \
       OPSIEVE_ADDRESS "opsieve_registration_" #id "\n" needs                                    \
       ".size " symbol ", " OPSIEVE_STRINGIZE(__SIZEOF_POINTER__) "\n.popsection\n")
 #define OPSIEVE_STRINGIZE(x) OPSIEVE_STRINGIZE_(x)

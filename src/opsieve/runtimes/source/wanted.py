@@ -1,0 +1,86 @@
+"""From what models call and users ask for to the symbols that the linker has to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from opsieve.errors import UnknownOperator
+from opsieve.models.needs import ModelNeeds
+from opsieve.operators import OperatorName
+from opsieve.runtimes.source.association.sites import Sites
+from opsieve.select.choose import ExtraOperator
+from opsieve.select.selection import Reason, ReasonKind, SelectedOperator, join_operators
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The operators that are asked for by name, and what the linker is told."""
+
+    roots: tuple[SelectedOperator, ...]
+    missing: tuple[SelectedOperator, ...]
+    """Operators that the models call and this source tree does not have."""
+
+    symbols: tuple[str, ...]
+    """To keep, whatever refers to them; sorted."""
+
+    sources: tuple[str, ...]
+    """The files that define them; sorted."""
+
+
+def wanted(models: Sequence[ModelNeeds], extra: Sequence[ExtraOperator], sites: Sites) -> Wanted:
+    """The roots of a build. Raises UnknownOperator for an operator of `extra` that the tree does not have."""
+    overloads = _Overloads(sites)
+    asked = join_operators((*_from_models(models, overloads), *_from_user(extra, overloads)))
+    known = tuple(operator for operator in asked if operator.name in sites.operators)
+    symbols = sorted({symbol for operator in known for symbol in sites.roots(operator.name)})
+    return Wanted(
+        known,
+        tuple(operator for operator in asked if operator.name not in sites.operators),
+        tuple(symbols),
+        tuple(sorted({sites.by_symbol[symbol].file for symbol in symbols})),
+    )
+
+
+class _Overloads:
+    """The operators of a tree by their base name."""
+
+    def __init__(self, sites: Sites) -> None:
+        self.names = sites.operators
+        self._by_base: dict[str, list[OperatorName]] = {}
+        for name in sorted(self.names):
+            self._by_base.setdefault(name.base_name, []).append(name)
+
+    def expand(self, name: OperatorName, all_overloads: bool) -> tuple[OperatorName, ...]:
+        """The operators that are meant; empty if there are none."""
+        if all_overloads:
+            return tuple(self._by_base.get(name.base_name, ()))
+        return (name,) if name in self.names else ()
+
+    def similar(self, name: OperatorName) -> list[str]:
+        """What the user may have meant."""
+        there = [str(other) for other in self._by_base.get(name.base_name, ())]
+        return there[:6] or get_close_matches(str(name), sorted(map(str, self.names)), n=3)
+
+
+def _from_models(models: Iterable[ModelNeeds], overloads: _Overloads) -> Iterator[SelectedOperator]:
+    for model in models:
+        for root in model.roots:
+            reasons = tuple(sorted({Reason(ReasonKind.MODEL, model.path, use.method) for use in root.uses}))
+            for name in overloads.expand(root.name, root.all_overloads) or (root.name,):
+                yield SelectedOperator(name, reasons)
+
+
+def _from_user(extra: Iterable[ExtraOperator], overloads: _Overloads) -> Iterator[SelectedOperator]:
+    for item in extra:
+        names = overloads.expand(item.name, item.all_overloads)
+        if not names:
+            raise UnknownOperator(
+                f"this source tree has no operator {item.name}",
+                where=item.source,
+                expected=", ".join(overloads.similar(item.name)) or None,
+                remedy="see aten/src/ATen/native/native_functions.yaml of the tree",
+            )
+        for name in names:
+            yield SelectedOperator(name, (Reason(ReasonKind.OPTION, item.source),))
