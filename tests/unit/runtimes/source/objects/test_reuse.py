@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from opsieve.runtimes.source.objects.manifest import read_entries
+
 from .project import Project, needs_compiler
 
 pytestmark = needs_compiler
@@ -155,6 +157,22 @@ def test_a_header_that_a_flag_includes_counts(project: Project) -> None:
     hidden = project.built()
     project.write("first/forced.h", "#define FORCED 8\n")
     assert len({before, hidden, project.built()}) == 3
+
+
+def test_a_system_folder_that_the_compiler_spells_in_its_own_way(project: Project) -> None:
+    """g++ writes the short form of such a path into the dependency file."""
+    folder = project.root / "second"
+    project.flags = ("-isystem", f"{folder}/long/../../second")
+    project.include = ("first",)
+    project.write("second/long/unread.h", "")
+    project.build()
+    entries = [read_entries(path) for path in (project.root / "store" / "manifests").glob("*/*")]
+    assert f"{folder.resolve()}/two.h" in entries[0][0].states
+    assert not any("two.h" in key for key in entries[0][0].suspicions)
+    before = project.built()
+    assert project.compiles == 1
+    project.write("second/two.h", "#include <one.h>\n#define TWO 7\n")
+    assert project.built() != before
 
 
 def test_two_checkouts_share_objects_and_no_path_is_in_them(project: Project, tmp_path: Path) -> None:
