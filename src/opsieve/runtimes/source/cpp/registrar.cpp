@@ -1,13 +1,14 @@
 // Walks the table of registrations when the program starts.
+#include <opsieve/dispatch.h>
 #include <opsieve/registration.h>
 
 #include <cstring>
 #include <vector>
 
 extern "C" {
-// Weak: the program may register nothing. With -z start-stop-gc (lld's default) these two keep no entry alive.
-extern const opsieve::Registration* const __start_opsieve_registrations[] __attribute__((weak, visibility("hidden")));
-extern const opsieve::Registration* const __stop_opsieve_registrations[] __attribute__((weak, visibility("hidden")));
+// With -z start-stop-gc (lld's default) these two keep no entry alive.
+extern const opsieve::Registration* const __start_opsieve_registrations[] __attribute__((visibility("hidden")));
+extern const opsieve::Registration* const __stop_opsieve_registrations[] __attribute__((visibility("hidden")));
 }
 
 namespace opsieve {
@@ -61,7 +62,12 @@ void apply_call(const Registration& registration) {
 
 namespace {
 
+// The first entry of the table does nothing. A program may register nothing else; and GNU ld, given code by clang, keeps
+// the first entry it meets whatever refers to it, which is this one if this object is linked first.
+OPSIEVE_CALL(0, "opsieve_first_entry", );
+
 int apply_all() {
+  OPSIEVE_NEEDS("opsieve_first_entry");
   for (auto entry = __start_opsieve_registrations; entry != __stop_opsieve_registrations; ++entry) {
     (*entry)->apply(**entry);
   }

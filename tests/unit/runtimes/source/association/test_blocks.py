@@ -98,4 +98,6 @@ TORCH_LIBRARY_IMPL(d, CPU, m) { m.impl("x",
 
 
 def test_macro_definitions_and_comments_hold_no_block() -> None:
-    assert not blocks_of("#define TORCH_LIBRARY(ns, m) static void init_##ns(Library& m) {}\n// TORCH_LIBRARY(a, m) {\n")
+    assert not blocks_of(
+        "#define TORCH_LIBRARY(ns, m) static void init_##ns(Library& m) {}\n// TORCH_LIBRARY(a, m) {\n"
+    )

@@ -40,10 +40,10 @@ def test_macros_in_a_list_are_expanded_by_the_preprocessor() -> None:
     def expand(marked: str) -> str:
         seen.append(marked)
         both = (
-            'OperatorGeneratorArgs(SelectiveStr<check("aten::add" ".int(int a) -> int")>("aten::add" ".int(int a) -> int"),'
-            ' fn, alias()), OperatorGeneratorArgs(SelectiveStr<true>("aten::add.float(float a) -> float"), fn, alias())'
+            'OperatorGeneratorArgs(SelectiveStr<is("aten::add" ".int(int a) -> int")>("aten::add" ".int(int a) -> int")'
+            ', fn, alias()), OperatorGeneratorArgs(SelectiveStr<true>("aten::add.float(float a) -> float"), fn, alias())'
         )
-        return "# 1 \"<stdin>\"\n" + marked.replace("DEFINE_BOTH(add, +)", f'{both}\n# 7 "x.cpp"\n')
+        return '# 1 "<stdin>"\n' + marked.replace("DEFINE_BOTH(add, +)", f'{both}\n# 7 "x.cpp"\n')
 
     (found,) = lists_of(text, expand)
     assert len(seen) == 1
@@ -52,7 +52,9 @@ def test_macros_in_a_list_are_expanded_by_the_preprocessor() -> None:
 
 
 def test_the_argument_of_a_registering_object() -> None:
-    text = 'RegisterOperators reg({Operator("aten::a(int x) -> int", f, a()), Operator(prim::Constant, g, a())});\nint x;'
+    text = (
+        'RegisterOperators reg({Operator("aten::a(int x) -> int", f, a()), Operator(prim::Constant, g, a())});\nint x;'
+    )
     (found,) = lists_of(text)
     assert [str(e.operator) for e in found.elements] == ["aten::a"]
     assert found.remaining == "Operator(prim::Constant, g, a())"
@@ -73,6 +75,10 @@ def test_the_lite_interpreters_own_functions() -> None:
 
 
 def test_a_list_that_the_preprocessor_removes_is_left_alone() -> None:
-    text = "#ifdef NEVER\n" + VECTOR.replace("fn, alias()),\n    OperatorGeneratorArgs(c", "fn, MACRO()),\n M(c") + "#endif\n"
+    text = (
+        "#ifdef NEVER\n"
+        + VECTOR.replace("fn, alias()),\n    OperatorGeneratorArgs(c", "fn, MACRO()),\n M(c")
+        + "#endif\n"
+    )
     found = lists_of(text, lambda marked: "nothing")
     assert [len(item.elements) for item in found] == [2]

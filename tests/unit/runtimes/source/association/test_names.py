@@ -33,7 +33,9 @@ def test_no_two_operators_share_a_symbol(one: OperatorName, other: OperatorName)
     assert (one == other) == (operator_symbol(one) == operator_symbol(other))
 
 
-@pytest.mark.parametrize("symbol", ["", "main", "opsieve_op_", "opsieve_op_4aten", "opsieve_op_x", "opsieve_op_9aten3add"])
+@pytest.mark.parametrize(
+    "symbol", ["", "main", "opsieve_op_", "opsieve_op_4aten", "opsieve_op_x", "opsieve_op_9aten3add"]
+)
 def test_other_symbols_are_no_operators(symbol: str) -> None:
     assert parse_operator_symbol(symbol) is None
 

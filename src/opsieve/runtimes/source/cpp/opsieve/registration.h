@@ -59,7 +59,7 @@ void apply_call(const Registration& registration);
   asm(".pushsection opsieve_registrations,\"aw\",%progbits,unique," #id "\n"                    \
       ".balign " OPSIEVE_STRINGIZE(__SIZEOF_POINTER__) "\n"                                     \
       ".weak " symbol "\n.hidden " symbol "\n.type " symbol ", %object\n" symbol ":\n"         \
-      OPSIEVE_ADDRESS "opsieve_registration_" #id "\n" needs                                    \
+      needs OPSIEVE_ADDRESS "opsieve_registration_" #id "\n"                                    \
       ".size " symbol ", " OPSIEVE_STRINGIZE(__SIZEOF_POINTER__) "\n.popsection\n")
 #define OPSIEVE_STRINGIZE(x) OPSIEVE_STRINGIZE_(x)
 #define OPSIEVE_STRINGIZE_(x) #x

@@ -1,0 +1,2 @@
+#pragma once
+namespace at { enum class Tag { core, pointwise }; }
