@@ -1,0 +1,132 @@
+"""Reading the account of a finished link from its objects and its program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from opsieve.code.elf import SHF_ALLOC, SHT_NOBITS, STT_FUNC, STT_OBJECT, ElfFile, Int64s
+from opsieve.operators import OperatorName
+from opsieve.runtimes.source.association.names import TABLE
+from opsieve.runtimes.source.association.sites import ROOT_KINDS, Sites
+from opsieve.runtimes.source.link.account.dominators import Dominators, find_dominators
+from opsieve.runtimes.source.link.account.function_names import FunctionNames
+from opsieve.runtimes.source.link.account.live_graph import LiveGraph, kernels, live_graph
+from opsieve.runtimes.source.link.account.marking import mark
+from opsieve.runtimes.source.link.account.needs import Needs, find_needs, reachable
+from opsieve.runtimes.source.link.account.program_graph import ProgramGraph, read_program
+from opsieve.runtimes.source.link.account.values import FileSizes, KeptOperator, LinkAccount, Need, Sizes
+from opsieve.runtimes.source.link.linker import Linker, LinkerKind
+from opsieve.runtimes.source.link.linking import LinkInput
+from opsieve.select.selection import RuntimeIdentity
+
+_ENTRY = b"main"
+"""The start of a program lies in the system's own object, which refers to this."""
+
+
+def read_account(
+    program: Path,
+    given: LinkInput,
+    names: dict[Path, str],
+    sites: Sites,
+    linker: Linker,
+    runtime: RuntimeIdentity,
+) -> LinkAccount:
+    """The account of a link that made `program`, not stripped, of what was `given`.
+
+    `names` tells the source file of each object; `runtime` is what the account is for: the tree's version and
+    fingerprint. Raises InvalidFile for an object and InvalidLibrary for a program that cannot be read.
+    """
+    graph = read_program(given.objects)
+    output = ElfFile(program, or_program=True)
+    live = mark(
+        graph,
+        [_ENTRY, *(symbol.encode() for symbol in given.roots), *exported(output)],
+        frames_are_roots=linker.kind is not LinkerKind.GNU,
+        table=None if linker.is_exact else TABLE.encode(),
+    )
+    reduced = live_graph(graph, live, sites.by_symbol)
+    return _account(graph, reduced, [names.get(path, path.name) for path in given.objects], runtime, _loaded(output))
+
+
+def exported(program: ElfFile) -> Iterator[bytes]:
+    """The symbols of a program that shared libraries may look up: those they refer to, and those both define."""
+    for symbol in program.dynamic_symbols:
+        if symbol["shndx"] and symbol["info"] & 15 in (STT_FUNC, STT_OBJECT):
+            yield program.name(".dynstr", int(symbol["name"]))
+
+
+def _loaded(program: ElfFile) -> int:
+    return sum(s.size for s in program.sections if s.flags & SHF_ALLOC and s.type != SHT_NOBITS)
+
+
+def _account(
+    graph: ProgramGraph, live: LiveGraph, names: Sequence[str], runtime: RuntimeIdentity, loaded: int
+) -> LinkAccount:
+    needs = find_needs(live)
+    operators = range(live.first_operator, live.root)
+    dominators = find_dominators(live.sources, live.targets, live.weights, live.root, operators)
+    functions: dict[str, int] = {}
+    found = tuple(_needs(graph, live, needs, functions))
+    core = _sizes(live.weights[needs.core].sum(axis=0))
+    tops = [node for node in operators if not dominators.above[node]]
+    alone = Sizes.sum(_sizes(dominators.sums[node]) for node in tops)
+    return LinkAccount(
+        runtime=runtime,
+        operators=tuple(_operators(live, needs, dominators)),
+        needs=found,
+        functions=tuple(functions),
+        files=_files(live, names),
+        core=core,
+        shared=_sizes(live.weights.sum(axis=0)) - core - alone,
+        program_bytes=loaded,
+    )
+
+
+def _needs(graph: ProgramGraph, live: LiveGraph, needs: Needs, functions: dict[str, int]) -> Iterator[Need]:
+    names = FunctionNames(graph)
+    for path in needs.paths:
+        way = names.of(int(live.sections[node]) for node in path.between if node < live.first_operator)
+        places = tuple(functions.setdefault(name, len(functions)) for name in way)
+        source = None if path.source == live.root else _operator(live, path.source)
+        yield Need(source, _operator(live, path.target), places)
+
+
+def _operators(live: LiveGraph, needs: Needs, dominators: Dominators) -> Iterator[KeptOperator]:
+    reach = reachable(live, needs.core)
+    below: dict[int, list[OperatorName]] = {}
+    for node, above in dominators.above.items():
+        for other in above:
+            below.setdefault(other, []).append(_operator(live, node))
+    for place, name in enumerate(live.operators):
+        node = live.first_operator + place
+        entries = live.entries[name]
+        first = next(site for site in entries if site.kind in ROOT_KINDS)
+        yield KeptOperator(
+            name=name,
+            kinds=tuple(sorted({site.kind for site in entries if site.kind in ROOT_KINDS})),
+            kernels=kernels(entries),
+            file=first.file,
+            line=first.line,
+            asked=name in live.asked,
+            exclusive=_sizes(dominators.sums[node]),
+            reachable=_sizes(reach[node]),
+            only_here=tuple(sorted(below.get(node, ()))),
+        )
+
+
+def _files(live: LiveGraph, names: Sequence[str]) -> tuple[FileSizes, ...]:
+    weights = np.zeros((len(names), 4), np.int64)
+    np.add.at(weights, live.objects, live.weights[: len(live.sections)])
+    return tuple(sorted(FileSizes(name, _sizes(row)) for name, row in zip(names, weights, strict=True)))
+
+
+def _operator(live: LiveGraph, node: int) -> OperatorName:
+    return live.operators[node - live.first_operator]
+
+
+def _sizes(row: Int64s) -> Sizes:
+    code, constants, data, unwinding = (int(count) for count in row)
+    return Sizes(code, constants, data, unwinding)
