@@ -58,7 +58,7 @@ def callable_declarator(head: str) -> Callable | None:
         if not name or name in NOT_A_NAME or before.count("<") > before.count(">") - before.count("->"):
             continue
         end = _closing(head, match.end())
-        if not before.strip() and "::" not in name and not match.group(1):
+        if not before.strip() and "::" not in name and name[0] != "~" and not match.group(1):
             # No type before it: a macro, or `_Pragma`, in front of the declaration. Members are qualified out here.
             continue
         if before.count("(") > before.count(")") or head[end + 1 :].lstrip().startswith("("):
@@ -105,6 +105,9 @@ def _scope_start(text: str, start: int) -> int:
         if not left.endswith("::"):
             return start
         colons = len(left) - 2
+        if text[:colons].endswith((" ", "\t", "\n")):
+            # `void ::f()`: what stands before is the type.
+            return colons
         start = _component(left, colons)
         if start == colons:
             return start

@@ -10,9 +10,11 @@ from opsieve.runtimes.source.index.declarators import NOT_A_NAME, before_initial
 MAX_HEAD = 20_000
 """Characters of a declaration; longer ones are tables of data."""
 
+_IN_PARENTHESES = r"\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+_DECLTYPE = re.compile(rf"\bdecltype{_IN_PARENTHESES}")
 _ATTRIBUTE = re.compile(
     r"\[\[[^\[\]]*\]\]"
-    r"|\b(?:__attribute__|__declspec|alignas|decltype)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+    rf"|\b(?:__attribute__|__declspec|alignas){_IN_PARENTHESES}"
 )
 _LABEL = re.compile(r"^(?:\s*(?:public|private|protected)\s*:(?!:))+")
 _CLASS = re.compile(r"(?:typedef\s+)?(class|struct|union|enum)\b(.*)$", re.DOTALL)
@@ -41,7 +43,9 @@ class Declared(NamedTuple):
 
 def plain(text: str) -> str:
     """A head without attributes and access labels."""
-    if "__" in text or "[[" in text or "alignas" in text or "decltype" in text:
+    if "decltype" in text:
+        text = _DECLTYPE.sub("auto", text)
+    if "__" in text or "[[" in text or "alignas" in text:
         text = _ATTRIBUTE.sub(" ", text)
     return _LABEL.sub("", text).strip() if ":" in text else text.strip()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 import msgspec
 
@@ -16,11 +16,14 @@ Facts = Mapping[str, frozenset[str]]
 _FORMAT = 1
 
 
+_Number = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class _Stored(msgspec.Struct):
     format: int
     files: list[str]
-    proved: dict[str, list[int]]
-    refuted: dict[str, list[int]]
+    proved: dict[str, list[_Number]]
+    refuted: dict[str, list[_Number]]
 
 
 class Learned(msgspec.Struct, frozen=True):

@@ -21,6 +21,9 @@ MAX_ROUNDS = 16
 MAX_ALTERNATIVES = 4
 """Definitions of one macro (one for each platform, say) that are tried."""
 
+MAX_WAYS = 12
+"""Ways to expand one declaration that are tried."""
+
 _DEFINE = re.compile(r"(\w+)(\(([\w\s,.]*)\))?\s*(.*)", re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _NAME_OR_BODY = re.compile(r"[A-Za-z_]\w*|\{")
@@ -51,7 +54,10 @@ class Macro:
 
 
 def read_macro(text: str) -> Macro | None:
-    """The macro of a `#define` line, without the word `define`; None when it is malformed."""
+    """The macro of a `#define` line, without the word `define`.
+
+    None when it is malformed, or names itself: a macro is not expanded within itself, so it stands for its own name.
+    """
     match = _DEFINE.match(text)
     if match is None:
         return None
@@ -59,6 +65,8 @@ def read_macro(text: str) -> Macro | None:
     if match.group(2) is not None:
         inside = re.sub(r"\s+", "", match.group(3))
         parameters = tuple(inside.split(",")) if inside else ()
+    if match.group(1) in _IDENTIFIER.findall(match.group(4)):
+        return None
     return Macro(match.group(1), parameters, match.group(4))
 
 
@@ -77,12 +85,12 @@ class MacroTable:
         """Follow an `#undef`."""
         self._own.pop(name, None)
 
-    def _find(self, name: str, choice: int) -> Macro | None:
+    def _find(self, name: str, choices: _Choices) -> Macro | None:
         own = self._own.get(name)
         if own is not None:
             return own
         shared = self._shared.get(name)
-        return shared[min(choice, len(shared) - 1)] if shared else None
+        return choices.pick(name, shared) if shared else None
 
     def used(self, text: str) -> list[str]:
         """The names in `text` that are macros, in the order of the text."""
@@ -90,48 +98,62 @@ class MacroTable:
         return [name for name in _IDENTIFIER.findall(text) if name in own or name in shared]
 
     def expansions(self, text: str) -> Iterator[str]:
-        """`text` with its macros replaced, once for each definition that the shared ones may have."""
+        """`text` with its macros replaced, in each of the ways that the definitions of the shared ones allow."""
         seen: set[str] = set()
-        for choice in range(MAX_ALTERNATIVES):
-            expanded, alternatives = self._expand(text, choice)
+        number, ways = 0, 1
+        while number < min(ways, MAX_WAYS):
+            choices = _Choices(number)
+            expanded = self._expand(text, choices)
             if expanded not in seen:
                 seen.add(expanded)
                 yield expanded
-            if alternatives <= choice + 1:
-                break
+            number, ways = number + 1, max(ways, choices.ways)
 
-    def _expand(self, text: str, choice: int) -> tuple[str, int]:
-        alternatives = 1
+    def _expand(self, text: str, choices: _Choices) -> str:
         for _ in range(MAX_ROUNDS):
-            pieces: list[str] = []
-            position = 0
-            skip = 0
-            for match in _NAME_OR_BODY.finditer(text):
-                if match.start() < skip:
-                    continue
-                if match.group() == "{":
-                    # Whoever reads the body expands what stands in it.
-                    skip = body_end(text, match.end())
-                    continue
-                macro = self._find(match.group(), choice)
-                if macro is None:
-                    continue
-                end, arguments = match.end(), list[str]()
-                if macro.parameters is not None:
-                    call = _arguments(text, end)
-                    if call is None:
-                        continue
-                    end, arguments = call
-                alternatives = max(alternatives, len(self._shared.get(macro.name, ())))
-                pieces += (text[position : match.start()], macro.applied(arguments), " ")
-                position = skip = end
-            if not pieces:
-                break
-            grown = "".join(pieces) + text[position:]
+            grown = self._once(text, choices)
             if len(grown) > MAX_EXPANSION or grown == text:
                 break
             text = grown
-        return text, alternatives
+        return text
+
+    def _once(self, text: str, choices: _Choices) -> str:
+        """Replace each use in the text, but not what that gives."""
+        pieces: list[str] = []
+        position = skip = 0
+        for match in _NAME_OR_BODY.finditer(text):
+            if match.start() < skip:
+                continue
+            if match.group() == "{":
+                # Whoever reads the body expands what stands in it.
+                skip = body_end(text, match.end())
+                continue
+            macro = self._find(match.group(), choices)
+            if macro is None:
+                continue
+            call = (match.end(), list[str]()) if macro.parameters is None else _arguments(text, match.end())
+            if call is not None:
+                pieces += (text[position : match.start()], macro.applied(call[1]), " ")
+                position = skip = call[0]
+        return "".join(pieces) + text[position:]
+
+
+class _Choices:
+    """Which definition one expansion takes of each macro that has several: the digits of a number."""
+
+    def __init__(self, number: int) -> None:
+        self._rest = number
+        self._picked: dict[str, Macro] = {}
+        self.ways = 1
+
+    def pick(self, name: str, alternatives: tuple[Macro, ...]) -> Macro:
+        if len(alternatives) == 1:
+            return alternatives[0]
+        if name not in self._picked:
+            self._rest, digit = divmod(self._rest, len(alternatives))
+            self._picked[name] = alternatives[digit]
+            self.ways *= len(alternatives)
+        return self._picked[name]
 
 
 def _arguments(text: str, position: int) -> tuple[int, list[str]] | None:

@@ -61,8 +61,9 @@ class Unplaced(msgspec.Struct, frozen=True):
     """Files that define something of the same last name, elsewhere; they were not tried."""
 
     def __str__(self) -> str:
-        by = f", which {_some(self.referenced_by)} refers to," if self.referenced_by else ""
-        lines = [f"no source file is known to define {self.demangled}{by} ({self.symbol})"]
+        lines = [f"no source file is known to define {self.demangled} (symbol {self.symbol})"]
+        if self.referenced_by:
+            lines.append(f"  wanted by {_some(self.referenced_by)}")
         lines += [f"  tried {one.path}: {one.rule}; its object does not define it" for one in self.tried]
         lines += [f"  not tried {one.path}: {one.rule}" for one in self.near]
         return "\n".join(lines)

@@ -18,7 +18,7 @@ from opsieve.runtimes.source.index.macros import MacroTable, read_macro
 from opsieve.runtimes.source.index.names import split_arguments
 from opsieve.runtimes.source.index.text import Event, Unit
 
-MAX_EXPANDED = 20_000_000
+MAX_EXPANDED = 4_000_000
 """Characters that all uses of macros in one file may come to."""
 
 _TOKEN = re.compile(r"[{};]")

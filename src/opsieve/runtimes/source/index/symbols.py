@@ -18,7 +18,7 @@ _SPECIAL = re.compile(
     r"|reference temporary(?: #\d+)?) for )"
 )
 _OPERATOR = re.compile(
-    r'operator(?:\(\)|\[\]|<<=|>>=|<=>|->\*|<<|>>|<=|>=|->|<|>|""\s*\w+|\s*new(?:\[\])?|\s*delete(?:\[\])?'
+    r'operator(?:\(\)|\[\]|<<=|>>=|<=>|->\*|<<(?=[(<])|>>|<=|>=|->|<|>|""\s*\w+|\s*new(?:\[\])?|\s*delete(?:\[\])?'
     r"|[-+*/%^&|~!=,]{1,3}|\s+[^()]+)"
 )
 _QUALIFIERS = re.compile(r"(?:\s*(?:const|volatile|&&?)(?!\w)|\[abi:\w+\])*")
