@@ -15,6 +15,9 @@ from opsieve.errors import MissingInstallation
 from opsieve.runtimes.source.objects.job import CompileJob
 
 _REMEDY = "install one (g++ or clang++), or set CXX to its name"
+COMPILER_FOLDER = "/"
+"""Where compilers run: one folder for all, since debug information and LTO keep it. Nothing is written there."""
+
 _PROBE_SECONDS = 60
 _QUOTE_LIST = '#include "..." search starts here:'
 _ANGLE_LIST = "#include <...> search starts here:"
@@ -111,7 +114,6 @@ def compile_command(compiler: Compiler, job: CompileJob, output: Path, depfile: 
         *job.language_flags,
         *(word for folder in job.include_folders for word in ("-I", folder)),
         *(f"-ffile-prefix-map={folder.rstrip('/')}/=" for folder in mapped),
-        f"-ffile-prefix-map={output.parent}=.",
         f"-ffile-prefix-map={job.source_path}={job.name}",
         f"-frandom-seed={job.name}",
         *("-MD", "-MF", str(depfile), "-MT", "object"),
@@ -130,7 +132,13 @@ def _output(command: list[str], *, errors: bool = False) -> str:
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            command, capture_output=True, env=environment, timeout=_PROBE_SECONDS, stdin=subprocess.DEVNULL, check=False
+            command,
+            capture_output=True,
+            cwd=COMPILER_FOLDER,
+            env=environment,
+            timeout=_PROBE_SECONDS,
+            stdin=subprocess.DEVNULL,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingInstallation(f"the compiler does not start: {error}", where=command[0], remedy=_REMEDY) from error

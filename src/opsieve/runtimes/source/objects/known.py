@@ -6,7 +6,7 @@ import posixpath
 import secrets
 from pathlib import Path
 
-from opsieve.runtimes.source.objects.compiler import Compiler, SearchPath, search_path
+from opsieve.runtimes.source.objects.compiler import COMPILER_FOLDER, Compiler, SearchPath, search_path
 from opsieve.runtimes.source.objects.files import Files
 from opsieve.runtimes.source.objects.includes import read_depfile
 from opsieve.runtimes.source.objects.job import CompileJob
@@ -51,7 +51,7 @@ class KnownObjects:
         around = Surroundings(job, search, files)
         read = read_depfile(depfile)
         size = made.stat().st_size
-        entry = observed(key, size, [posixpath.join(made.parent, path) for path in read], around)
+        entry = observed(key, size, [posixpath.join(COMPILER_FOLDER, path) for path in read], around)
         certain = read and job_key(self._compiler, job, search, around) == key and files.newest < started_ns
         if not certain or not _writable(entry):
             return self._store.keep(made, secrets.token_hex(16))

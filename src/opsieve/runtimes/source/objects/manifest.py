@@ -12,7 +12,7 @@ from opsieve.runtimes.source.objects.files import Files, digest
 from opsieve.runtimes.source.objects.job import CompileJob
 from opsieve.runtimes.source.objects.surroundings import Surroundings
 
-FORMAT = 1
+FORMAT = 2
 """To be raised whenever the meaning of a key, a state or an entry changes, or how the compiler is called."""
 
 KEPT_ENTRIES = 8

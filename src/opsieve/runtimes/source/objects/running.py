@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from opsieve.runtimes.source.objects.compiler import compiler_environment
+from opsieve.runtimes.source.objects.compiler import COMPILER_FOLDER, compiler_environment
 from opsieve.runtimes.source.objects.errors import CompilerStopped
 
 _LARGEST_MESSAGES = 1 << 20
@@ -67,7 +67,7 @@ class CompilerRun:
             try:
                 self._process = subprocess.Popen(
                     command,
-                    cwd=folder,
+                    cwd=COMPILER_FOLDER,
                     env=compiler_environment(folder),
                     stdin=subprocess.DEVNULL,
                     stdout=messages,

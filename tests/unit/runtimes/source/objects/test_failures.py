@@ -183,6 +183,15 @@ def test_an_object_made_while_a_header_changes_is_not_remembered(project: Projec
     assert project.build().reused == 0
 
 
+def test_a_header_that_goes_after_it_was_looked_for_is_not_taken_for_read(project: Project) -> None:
+    project.build()
+    hiding = project.write("first/two.h", "#define TWO 7\n#define ONE 1\n")
+    project.build(compiler=project.compiler(f'rm {hiding}; exec g++ "$@"')).require()
+    project.write("first/two.h", "#define TWO 7\n#define ONE 1\n")
+    with_it = project.build(compiler=project.compiler())
+    assert with_it.reused == 0
+
+
 def test_messages_about_the_source_are_no_fault_of_the_machine() -> None:
     said = b"a.cpp:3:1: error: static assertion failed: out of memory, No space left on device\n    3 | out of memory\n"
     assert not is_out_of_memory(said, 1)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from opsieve.runtimes.source.objects import Compiler, compile_all
 from opsieve.runtimes.source.objects.manifest import read_entries
 
 from .project import Project, needs_compiler
@@ -196,6 +197,25 @@ def test_two_checkouts_share_objects_and_no_path_is_in_them(project: Project, tm
     (other.root / "store").symlink_to(project.root / "store")
     assert other.built() == mine
     assert other.compiles == 0
+
+
+def test_the_folder_of_the_source_counts(project: Project) -> None:
+    """The same text by the same name, but the quoted include in it leads elsewhere."""
+    for folder, near in (("x", 1), ("y", 7)):
+        project.write(f"first/{folder}/main.cpp", '#include "near.h"\nint near() { return NEAR; }\n')
+        project.write(f"first/{folder}/near.h", f"#define NEAR {near}\n")
+    jobs = [replace(project.job(f"first/{folder}/main.cpp"), name="main.cpp") for folder in "xy"]
+    objects = []
+    for job in jobs:
+        with project.store() as store:
+            objects.append(compile_all([job], store, Compiler.find("g++")).require()["main.cpp"].read_bytes())
+    assert objects[0] != objects[1]
+
+
+def test_compiling_twice_gives_the_same_bytes(project: Project) -> None:
+    """With -flto g++ names sections at random unless it is given a seed."""
+    project.flags = ("-O1", "-flto")
+    assert project.built() == replace(project, store_name="other").built()
 
 
 def test_c_is_compiled_as_c(project: Project) -> None:
