@@ -53,11 +53,15 @@ void compare_all(const Options& options, Report& report) {
   }
 }
 
-void run_model(const Options& options, Model& model, Report& report) {
+std::vector<c10::IValue> arguments(const Options& options) {
   std::vector<c10::IValue> inputs;
   for (const InputOption& input : options.inputs) {
     inputs.push_back(argument(input, inputs.size(), options.below));
   }
+  return inputs;
+}
+
+void run_model(const Options& options, Model& model, const std::vector<c10::IValue>& inputs, Report& report) {
   for (std::int64_t time = 0; time < options.repeat; ++time) {
     const auto start = std::chrono::steady_clock::now();
     const c10::IValue result = call(model, options.method, inputs);
@@ -77,13 +81,14 @@ Report perform(const Options& options) {
   if (options.threads != 0) {
     at::set_num_threads(options.threads);
   }
+  const std::vector<c10::IValue> inputs = arguments(options);
   Report report;
   const auto start = std::chrono::steady_clock::now();
   Model model = load_or_name_missing(options);
   report.load = milliseconds_since(start);
   report.methods = methods(model);
   if (!options.check_only) {
-    run_model(options, model, report);
+    run_model(options, model, inputs, report);
   }
   return report;
 }
@@ -110,7 +115,7 @@ int main_with(const Options& options) {
   } catch (const Usage&) {
     throw;
   } catch (const std::exception& error) {
-    return fail(options, explain(error), {});
+    return fail(options, with_format_hint(explain(error)), {});
   }
 }
 

@@ -28,6 +28,14 @@ inline Model load(const std::string& file) {
   return torch::jit::_load_for_mobile(file);
 }
 
+// For who gives a model of the other interpreter.
+inline std::string with_format_hint(const std::string& problem) {
+  return problem.find("bytecode.pkl") == std::string::npos
+      ? problem
+      : problem + "\nthis program has the lite interpreter: give it what _save_for_lite_interpreter wrote, or make it with"
+                  "\nopsieve build --interpreter full";
+}
+
 namespace detail {
 
 inline bool is_known(const c10::OperatorName& name) {
@@ -69,6 +77,11 @@ using Model = torch::jit::Module;
 
 inline Model load(const std::string& file) {
   return torch::jit::load(file);
+}
+
+// It reads the files of both.
+inline std::string with_format_hint(const std::string& problem) {
+  return problem;
 }
 
 // The full interpreter compiles the model when it loads it, and ends at the first that is missing.
