@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from pycxxfilt import itanium_demangle
 
+from opsieve.runtimes.source.index.names import operator_name
+
 MAX_SYMBOL = 20_000
 """Characters of a symbol that is read; longer ones are instances of templates that no source file names."""
 
@@ -21,7 +23,6 @@ _OPERATOR = re.compile(
     r'operator(?:\(\)|\[\]|<<=|>>=|<=>|->\*|<<(?=[(<])|>>|<=|>=|->|<|>|""\s*\w+|\s*new(?:\[\])?|\s*delete(?:\[\])?'
     r"|[-+*/%^&|~!=,]{1,3}|\s+[^()]+)"
 )
-_QUALIFIERS = re.compile(r"(?:\s*(?:const|volatile|&&?)(?!\w)|\[abi:\w+\])*")
 
 
 class SymbolKind(StrEnum):
@@ -113,7 +114,7 @@ class _Reader:
         text = self._text
         operator = _OPERATOR.match(text, self._at) if mark == "o" and not self._part else None
         if operator:
-            self._part, self._at = re.sub(r"\s+(?=\W)|(?<=\W)\s+", "", operator.group()), operator.end()
+            self._part, self._at = operator_name(operator.group()), operator.end()
         elif text.startswith("::", self._at):
             self._parts.append(self._part)
             self._part, self._at = "", self._at + 2

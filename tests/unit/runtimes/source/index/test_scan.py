@@ -66,7 +66,7 @@ def found(text: str, **options: bool) -> list[tuple[str, str]]:
 )
 def test_definitions(text: str, expected: list[str] | list[tuple[str, str]] | None) -> None:
     special = {
-        "bool A::op": ["A::operator()", "A::operator bool", "operator<<"],
+        "bool A::op": ["A::operator()", "A::operator type", "operator<<"],
         "template <": [("f", "template function"), ("f", "instantiation"), ("A", "class instantiation")],
     }
     wanted = special[text[:10]] if expected is None else expected

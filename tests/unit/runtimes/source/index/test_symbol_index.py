@@ -8,7 +8,7 @@ import pytest
 
 from opsieve.errors import InvalidFile
 from opsieve.runtimes.source.index import Learned, SymbolIndex
-from opsieve.runtimes.source.index.symbol_index import MAX_CANDIDATES
+from opsieve.runtimes.source.index.search import MAX_CANDIDATES
 from tests.unit.runtimes.source.index.small_tree import index_text
 
 TWICE = "_ZN1a5twiceEi"

@@ -33,7 +33,7 @@ FUNCTION, VARIABLE, CLASS, C = SymbolKind.FUNCTION, SymbolKind.VARIABLE, SymbolK
         ("_ZN2atlsERSoRKNS_6TensorE", FUNCTION, "at::operator<<", "", "std::ostream&, at::Tensor const&"),
         ("_ZNK2at1AclEi", FUNCTION, "at::A::operator()", "", "int"),
         ("_ZNK2at1AptEv", FUNCTION, "at::A::operator->", "", ""),
-        ("_ZNK2at1AcvbEv", FUNCTION, "at::A::operator bool", "", ""),
+        ("_ZNK2at1AcvbEv", FUNCTION, "at::A::operator type", "", ""),
         ("_ZN2at1AltIiEEbT_", FUNCTION, "at::A::operator<", "<int>", "int"),
         ("_ZN12_GLOBAL__N_11fEv", FUNCTION, "(anonymous namespace)::f", "", ""),
         ("_ZN2at1fEPFvN1aIiEEE", FUNCTION, "at::f", "", "void (*)(a<int>)"),
