@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opsieve.cli.options import extra_operators, operator_options, python_option, read_needs, scope_option
 from opsieve.cli.output import format_option, megabytes, print_json, print_table, printable, progress
+from opsieve.cli.source_options import SourceOptions, source_options
 
 if TYPE_CHECKING:
     from opsieve.runtimes.wheel.build import BuildReport, Plan
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 @click.command("build")
 @click.argument("models", nargs=-1, type=click.Path(path_type=Path), metavar="MODEL...")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="Where to put the runtime.")
+@click.option(
+    "--runtime",
+    type=click.Choice(["wheel", "source"]),
+    default="wheel",
+    show_default=True,
+    help="Cut the PyTorch that is installed, or build from a source tree (options from --source on).",
+)
 @operator_options
 @scope_option
 @click.option(
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Say what would be kept and how large it is; write nothing.")
 @click.option("--force", is_flag=True, help="Replace what is in the output folder.")
 @python_option
+@source_options
 @format_option
 def command(
     models: tuple[Path, ...],
@@ -48,7 +57,9 @@ def command(
     force: bool,
     python: Path | None,
     output_format: str,
-) -> None:
+    runtime: str,
+    **source: Any,  # noqa: ANN401 - the fields of SourceOptions
+) -> int | None:
     """Build a PyTorch that holds only what the MODELs need, from the PyTorch that is installed.
 
     DIR then holds `python/` (put it onto PYTHONPATH), a wheel for pip, `selection.json` with the reason for each
@@ -58,6 +69,13 @@ def command(
         raise click.UsageError("say where to put the runtime with -o DIR, or ask for --dry-run")
     if not (models or ops or ops_from):
         raise click.UsageError("name at least one MODEL, --op or --ops-from")
+    _refuse_foreign(runtime, source)
+    extra = extra_operators(ops, ops_from)
+    if runtime == "source":
+        from opsieve.cli.build_source import build_from_source_tree
+
+        options = SourceOptions(**source)
+        return build_from_source_tree(options, models, extra, python, output, dry_run, force, output_format)
     from opsieve.files import refuse_existing
     from opsieve.graph.scopes import parse_scopes
     from opsieve.installed import find_torch
@@ -66,7 +84,6 @@ def command(
 
     if output is not None and not dry_run:
         refuse_existing(output / PYTHON_FOLDER, force)
-    extra = extra_operators(ops, ops_from)
     with progress() as bars:
         request = BuildRequest(
             models=read_needs(models, python, bars),
@@ -79,13 +96,27 @@ def command(
         plan = plan_build(find_torch(python), request, bars)
         if output is None or dry_run:
             _dry_run(plan, output_format)
-            return
+            return None
         report = build(plan, output, force=force, progress=bars)
     if output_format == "json":
         print_json(_as_json(report))
     else:
         _print_selection(report.selection)
         _print_report(report, output)
+    return None
+
+
+_ONLY_WHEEL = ("scopes", "consumers", "with_headers", "no_wheel")
+
+
+def _refuse_foreign(runtime: str, source: dict[str, Any]) -> None:
+    """Refuse options of the other runtime: silently ignoring one would build something else than was asked for."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        foreign = parameter.name in (source if runtime == "wheel" else _ONLY_WHEEL)
+        given = context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
+        if foreign and given:
+            raise click.UsageError(f"{parameter.opts[-1]} is not for --runtime {runtime}")
 
 
 def _dry_run(plan: Plan, output_format: str) -> None:

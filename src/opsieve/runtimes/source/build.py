@@ -1,9 +1,10 @@
-"""The main job from source: from models and a source tree to a linked runtime."""
+"""The main job from source: from models and a source tree to a folder with a runtime."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from filelock import FileLock
@@ -13,18 +14,20 @@ from opsieve.models.needs import ModelNeeds
 from opsieve.progress import SILENT, Progress
 from opsieve.runtimes.source.index import NOTHING_LEARNED, Learned, SymbolIndex
 from opsieve.runtimes.source.libraries import libraries
-from opsieve.runtimes.source.link.linker import Linker
+from opsieve.runtimes.source.link.account import LinkAccount, read_account, selection_of
+from opsieve.runtimes.source.link.linker import Linker, find_linker
 from opsieve.runtimes.source.objects import Compiler, ObjectStore
 from opsieve.runtimes.source.options import BuildOptions
+from opsieve.runtimes.source.output import sizes
+from opsieve.runtimes.source.output.folder import refuse_output, write_folder
+from opsieve.runtimes.source.output.parts import RUNNER, RuntimeParts
 from opsieve.runtimes.source.seeds import seed_sources
 from opsieve.runtimes.source.selective_link import Linked, SelectiveLink
 from opsieve.runtimes.source.tree import SourceTree
-from opsieve.runtimes.source.wanted import Wanted, wanted
+from opsieve.runtimes.source.wanted import Wanted, require_loadable, wanted
 from opsieve.runtimes.source.workspace import Workspace, open_workspace
 from opsieve.select.choose import ExtraOperator
-
-RUNNER = "opsieve/run.cpp"
-"""The program that is linked: it loads a model and runs it."""
+from opsieve.select.selection import RuntimeIdentity, Selection
 
 _HEADERS = ("aten/src/ATen", "c10", "torch/csrc", "caffe2/serialize", "caffe2/utils", "caffe2/core")
 _SUFFIXES = (".h", ".hpp", ".inc", ".inl")
@@ -37,35 +40,96 @@ class SourceRequest:
     tree: SourceTree
     models: tuple[ModelNeeds, ...]
     extra: tuple[ExtraOperator, ...] = ()
-    options: BuildOptions = BuildOptions()
+    options: BuildOptions = field(default_factory=BuildOptions)
+    compiler: str | None = None
+    """A name or path; None for `$CXX` or the first there is."""
+
+    linker: str | None = None
+    """A name for `-fuse-ld=`; None for the first that prunes exactly."""
+
     folding: str = "all"
     """Of equal functions, if the linker can: "all", "safe" or "none"."""
 
     parallel: int | None = None
     """Compilers at once; None for one per processor."""
 
+    command: tuple[str, ...] = ("opsieve",)
+    """The words that asked for it, for the record."""
+
 
 @dataclass(frozen=True)
-class SourceBuild:
-    """A linked runtime, and what it was made from."""
+class SourceReport:
+    """What a build made."""
 
     request: SourceRequest
-    workspace: Workspace
-    compiler: Compiler
     linker: Linker
     wanted: Wanted
-    linked: Linked
+    selection: Selection
+    account: LinkAccount
+    left_out: Mapping[str, tuple[str, str]]
+    """What live code refers to and this machine cannot compile: function or variable -> (source, reason)."""
+
+    always: tuple[str, ...]
+    """Registrations of linked files that stay in any case, as `file:line: reason`."""
+
+    tree_operator_count: int
+    program_bytes: int
+    """Of the runner, without symbols."""
+
+    rounds: int
+    compiled: int
+    object_count: int
 
 
-def build_from_source(
-    request: SourceRequest, compiler: Compiler, linker: Linker, store: ObjectStore, output: Path, progress: Progress = SILENT
-) -> SourceBuild:
-    """Link the runner for the models to `output`, compiling what is not compiled yet.
+def build(
+    request: SourceRequest, output: Path | None, *, force: bool = False, progress: Progress = SILENT
+) -> SourceReport:
+    """Link a runtime for the models, compiling what is not compiled yet, and write it to the folder `output`, if given.
 
-    Raises what opening the workspace, compiling and linking raise; everything that was compiled is kept all the same.
+    Raises InvalidModel for a model that the runtime could not load, UnknownOperator, MissingInstallation, and what
+    opening the workspace, compiling, linking and writing raise. Everything that was compiled is kept in any case.
     """
+    require_loadable(request.models, request.options.interpreter)
+    if output is not None:
+        refuse_output(output, force=force)
+    compiler = Compiler.find(request.compiler)
+    linker = find_linker(compiler, request.linker)
     workspace = open_workspace(request.tree, request.options, compiler, progress)
     roots = wanted(request.models, request.extra, workspace.sites)
+    with ObjectStore.of_user() as store, tempfile.TemporaryDirectory(prefix="opsieve-link-") as folder:
+        linked = _link(request, workspace, compiler, linker, store, roots, Path(folder) / "run", progress)
+        with progress.stage("reading what was kept"):
+            account = _account(workspace, linker, linked)
+        selection = selection_of(account, roots, request.models)
+        parts = _parts(request, workspace, compiler, linker, linked, selection, account)
+        if output is not None:
+            write_folder(parts, output, force=force, progress=progress)
+    return SourceReport(
+        request=request,
+        linker=linker,
+        wanted=roots,
+        selection=selection,
+        account=account,
+        left_out={item.symbol: (item.source, item.reason) for item in linked.left_out},
+        always=tuple(text for text in workspace.always if text.partition(":")[0] in linked.objects),
+        tree_operator_count=len(workspace.sites.operators),
+        program_bytes=account.program_bytes,
+        rounds=linked.rounds,
+        compiled=linked.compiled,
+        object_count=len(linked.objects),
+    )
+
+
+def _link(
+    request: SourceRequest,
+    workspace: Workspace,
+    compiler: Compiler,
+    linker: Linker,
+    store: ObjectStore,
+    roots: Wanted,
+    program: Path,
+    progress: Progress,
+) -> Linked:
     work = SelectiveLink(
         workspace,
         compiler,
@@ -73,17 +137,60 @@ def build_from_source(
         store,
         _index(workspace, progress),
         _learned(workspace),
-        libraries(request.tree, request.options),
-        linker.folding(request.folding),
+        libraries(request.options),
+        (*_position(request.options), *linker.folding(request.folding)),
         progress,
         request.parallel,
     )
     seeds = dict.fromkeys((*seed_sources(workspace.sources), RUNNER, *roots.sources))
     try:
-        linked = work.run(seeds, roots.symbols, output)
+        return work.run(seeds, roots.symbols, program)
     finally:
         _remember(workspace, work.learned)
-    return SourceBuild(request, workspace, compiler, linker, roots, linked)
+
+
+def _position(options: BuildOptions) -> tuple[str, ...]:
+    return ("-pie",) if options.position_independent else ("-no-pie",)
+
+
+def _account(workspace: Workspace, linker: Linker, linked: Linked) -> LinkAccount:
+    names = {path: name for name, path in linked.objects.items()}
+    identity = RuntimeIdentity(workspace.tree.version, workspace.tree.fingerprint())
+    return read_account(linked.program, linked.given, names, workspace.sites, linker, identity)
+
+
+def _parts(
+    request: SourceRequest,
+    workspace: Workspace,
+    compiler: Compiler,
+    linker: Linker,
+    linked: Linked,
+    selection: Selection,
+    account: LinkAccount,
+) -> RuntimeParts:
+    return RuntimeParts(
+        version=workspace.tree.version,
+        interpreter=request.options.interpreter,
+        program=linked.program,
+        objects=linked.objects,
+        roots=linked.given.roots,
+        link_flags=(*linker.flags, *linked.given.flags),
+        libraries=linked.given.libraries,
+        compiler=compiler,
+        compile=workspace.job(RUNNER),
+        selection=selection,
+        account=_size_tables(account),
+        command=request.command,
+        header_record=workspace.folder / "headers.json",
+    )
+
+
+def _size_tables(account: LinkAccount) -> sizes.LinkAccount:
+    return sizes.LinkAccount(
+        account.program_bytes,
+        tuple(sizes.SizeRow(str(operator.name), operator.exclusive.total) for operator in account.operators),
+        tuple(sizes.SizeRow(file.name, file.sizes.total) for file in account.files),
+    )
 
 
 def _index(workspace: Workspace, progress: Progress) -> SymbolIndex:

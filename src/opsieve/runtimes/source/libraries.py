@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from opsieve.runtimes.source.options import BuildOptions, Blas, Threads
-from opsieve.runtimes.source.tree import SourceTree
+from opsieve.runtimes.source.options import Blas, BuildOptions, Threads
 
 
-def libraries(tree: SourceTree, options: BuildOptions) -> tuple[str, ...]:
+def libraries(options: BuildOptions) -> tuple[str, ...]:
     """Flags for the compiler driver, in the order of the link."""
     return (
         *(("-fopenmp",) if options.threads is Threads.OPENMP else ()),

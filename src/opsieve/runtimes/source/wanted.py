@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from opsieve.errors import UnknownOperator
+from opsieve.errors import InvalidModel, UnknownOperator
+from opsieve.graph.framework import executor_operators
 from opsieve.models.needs import ModelNeeds
 from opsieve.operators import OperatorName
 from opsieve.runtimes.source.association.sites import Sites
+from opsieve.runtimes.source.options import Interpreter
 from opsieve.select.choose import ExtraOperator
 from opsieve.select.selection import Reason, ReasonKind, SelectedOperator, join_operators
 
@@ -32,7 +34,9 @@ class Wanted:
 def wanted(models: Sequence[ModelNeeds], extra: Sequence[ExtraOperator], sites: Sites) -> Wanted:
     """The roots of a build. Raises UnknownOperator for an operator of `extra` that the tree does not have."""
     overloads = _Overloads(sites)
-    asked = join_operators((*_from_models(models, overloads), *_from_user(extra, overloads)))
+    asked = join_operators(
+        (*_from_models(models, overloads), *_from_user(extra, overloads), *_from_executor(models, overloads))
+    )
     known = tuple(operator for operator in asked if operator.name in sites.operators)
     symbols = sorted({symbol for operator in known for symbol in sites.roots(operator.name)})
     return Wanted(
@@ -41,6 +45,32 @@ def wanted(models: Sequence[ModelNeeds], extra: Sequence[ExtraOperator], sites: 
         tuple(symbols),
         tuple(sorted({sites.by_symbol[symbol].file for symbol in symbols})),
     )
+
+
+LOADABLE: Mapping[Interpreter, frozenset[str]] = {
+    Interpreter.LITE: frozenset({"lite", "lite-flatbuffer"}),
+    Interpreter.FULL: frozenset({"torchscript", "lite", "lite-flatbuffer"}),
+}
+"""The formats of models that each interpreter loads."""
+
+
+def require_loadable(models: Iterable[ModelNeeds], interpreter: Interpreter) -> None:
+    """Raise InvalidModel for a model that the runtime could not load, whatever operators it had."""
+    for model in models:
+        if model.format in LOADABLE[interpreter]:
+            continue
+        if model.format == "torchscript":
+            raise InvalidModel(
+                "the lite interpreter does not load what torch.jit.save writes",
+                where=model.path,
+                remedy="give --interpreter full, or save it with model._save_for_lite_interpreter(FILE)",
+            )
+        raise InvalidModel(
+            f"a runtime from source does not load models of the format {model.format}",
+            where=model.path,
+            expected="a .ptl file, or a .pt file of torch.jit.save with --interpreter full",
+            remedy="opsieve build without --runtime source makes a slim PyTorch for it",
+        )
 
 
 class _Overloads:
@@ -84,3 +114,11 @@ def _from_user(extra: Iterable[ExtraOperator], overloads: _Overloads) -> Iterato
             )
         for name in names:
             yield SelectedOperator(name, (Reason(ReasonKind.OPTION, item.source),))
+
+
+def _from_executor(models: Iterable[ModelNeeds], overloads: _Overloads) -> Iterator[SelectedOperator]:
+    """What the graph executor of the full interpreter puts in by itself when it optimises."""
+    if any(model.format == "torchscript" for model in models):
+        for name, reason in executor_operators():
+            if name in overloads.names:
+                yield SelectedOperator(name, (Reason(ReasonKind.FRAMEWORK, reason),))
