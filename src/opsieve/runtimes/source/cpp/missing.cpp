@@ -1,5 +1,4 @@
 // What PyTorch says when something was left out, and how to add it.
-#include <opsieve/custom_class.h>
 #include <opsieve/explain.h>
 
 #include <c10/util/Exception.h>
@@ -11,7 +10,6 @@ namespace opsieve {
 namespace {
 
 constexpr const char* kOurs = "this runtime was made by opsieve";
-constexpr const char* kNoClass = "There is no custom class ";
 
 // What stands between the first `before` and the next of `after`; empty if either is not there.
 std::string between(const std::string& text, const char* before, const char* after) {
@@ -58,6 +56,17 @@ std::vector<std::string> operators(const std::string& text) {
   return names;
 }
 
+// The custom class that is not here, by the texts of torch/csrc/jit/mobile/type_parser.cpp and flatbuffer_loader.cpp and
+// torch/csrc/jit/frontend/script_type_parser.cpp.
+std::string custom_class(const std::string& text) {
+  std::string name = between(text, "The implementation of class ", " \n");
+  if (name.empty()) {
+    name = between(text, "Unknown type name '", "'");
+  }
+  const std::size_t found = name.find("torch.classes.");
+  return found == std::string::npos ? std::string() : name.substr(found);
+}
+
 std::string joined(const std::vector<std::string>& words, const char* before_each, const char* between_them) {
   std::string text;
   for (const std::string& word : words) {
@@ -72,7 +81,7 @@ std::string added(const std::string& text) {
     return std::string("\n") + kOurs + " and holds only what its models need; left out: " + joined(names, "", ", ") +
         "\nto add: name this model too, or give " + joined(names, "--op ", " ") + " to opsieve build";
   }
-  const std::string name = between(text, kNoClass, " \n");
+  const std::string name = custom_class(text);
   if (!name.empty()) {
     return std::string("\n") + kOurs + " and holds only what its models need; left out: the class " + name +
         "\nto add: name this model too when calling opsieve build";
@@ -93,12 +102,6 @@ std::string explained(std::string message) {
     message += added(message);
   }
   return message;
-}
-
-at::ClassTypePtr required_class(const std::string& name) {
-  at::ClassTypePtr found = torch::getCustomClass(name);
-  TORCH_CHECK(found != nullptr, kNoClass, name);
-  return found;
 }
 
 std::string explain(const std::exception& error) {

@@ -67,7 +67,7 @@ def _compile_words(interface: Interface) -> list[str]:
         f"-std=c++{interface.standard}",
         *_quoted(definitions),
         *_quoted(interface.compile_options),
-        "-IHERE/include",
+        "-isystem HERE/include",
     ]
 
 
