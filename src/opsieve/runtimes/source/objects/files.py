@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+import time
+
+import msgspec
 
 from opsieve.runtimes.source.objects.includes import Includes, find_includes
 
 DIGEST_BYTES = 16
 
+_TOO_NEW_NS = 3 * 10**9
+"""A file read so soon after a change is read again: another change could leave it the same times."""
 
-@dataclass(frozen=True)
-class FileFacts:
+
+class FileFacts(msgspec.Struct, frozen=True, array_like=True):
     """A file's content as far as it matters: its digest and what it includes."""
 
     digest: bytes
     includes: Includes
+
+
+class KnownFile(msgspec.Struct, frozen=True, array_like=True):
+    """Facts, and the times, size and inode that the file had when they were read."""
+
+    signature: tuple[int, int, int, int, int]
+    facts: FileFacts
 
 
 def digest(*parts: bytes) -> bytes:
@@ -36,15 +47,15 @@ class Files:
     which nobody can set, so that unpacked files of the future do no harm.
     """
 
-    def __init__(self, known: dict[str, tuple[tuple[int, ...], FileFacts]] | None = None) -> None:
-        self._facts: dict[str, tuple[tuple[int, ...], FileFacts]] = {} if known is None else known
+    def __init__(self, known: dict[str, KnownFile]) -> None:
+        self._known = known
         self._listings: dict[str, frozenset[str]] = {}
         self._canonical: dict[str, str] = {}
         self.newest = 0
 
     def renewed(self) -> Files:
         """The same contents, but every listing is read again."""
-        return Files(self._facts)
+        return Files(self._known)
 
     def facts(self, path: str) -> FileFacts | None:
         """Digest and includes of a file; None if there is no such file or it cannot be read."""
@@ -54,16 +65,17 @@ class Files:
             return None
         self.newest = max(self.newest, status.st_ctime_ns)
         signature = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev)
-        known = self._facts.get(path)
-        if known is not None and known[0] == signature:
-            return known[1]
+        known = self._known.get(path)
+        if known is not None and known.signature == signature:
+            return known.facts
         try:
             with open(path, "rb") as stream:  # noqa: PTH123
                 content = stream.read()
         except OSError:
             return None
         facts = FileFacts(digest(content), find_includes(content))
-        self._facts[path] = (signature, facts)
+        if status.st_ctime_ns < time.time_ns() - _TOO_NEW_NS:
+            self._known[path] = KnownFile(signature, facts)
         return facts
 
     def exists(self, folder: str, name: str) -> bool:

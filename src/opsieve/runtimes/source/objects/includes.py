@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+
+import msgspec
 
 _DIRECTIVE = re.compile(
     rb"^[ \t]*(?:#|%:|\?\?=)[ \t]*(include_next|include|import)\b[ \t]*"
@@ -25,8 +26,7 @@ class Style(Enum):
     NEXT = ">"
 
 
-@dataclass(frozen=True)
-class Includes:
+class Includes(msgspec.Struct, frozen=True, array_like=True):
     """Every header that a text mentions, in any branch of any condition: (style, name). More than is used is no harm.
 
     `computed` says that some name comes out of a macro and so cannot be told from the text.

@@ -21,7 +21,7 @@ class KnownObjects:
     def __init__(self, store: ObjectStore, compiler: Compiler) -> None:
         self._store = store
         self._compiler = compiler
-        self._files = Files()
+        self._files = Files(store.known_files)
         self._searches: dict[tuple[object, ...], SearchPath] = {}
         self._surroundings: dict[tuple[object, ...], Surroundings] = {}
 

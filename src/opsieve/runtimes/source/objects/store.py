@@ -17,6 +17,8 @@ from filelock import BaseFileLock, FileLock, Timeout
 from opsieve.graph.cache import cache_folder
 from opsieve.runtimes.source.objects.costs import Costs
 from opsieve.runtimes.source.objects.errors import store_errors
+from opsieve.runtimes.source.objects.files import KnownFile
+from opsieve.runtimes.source.objects.known_files import read_known_files, write_known_files
 
 DEFAULT_LIMIT = 4 << 30
 """Bytes of objects and manifests kept when a run ends."""
@@ -35,6 +37,7 @@ class ObjectStore:
         self._lock: int | None = None
         self._used: set[str] = set()
         self._costs: Costs | None = None
+        self.known_files: dict[str, KnownFile] = {}
 
     @classmethod
     def of_user(cls, limit: int = DEFAULT_LIMIT) -> ObjectStore:
@@ -62,6 +65,7 @@ class ObjectStore:
             for folder in ("objects", "manifests", "locks", "work"):
                 (self.root / folder).mkdir(exist_ok=True)
             self._costs = Costs(self.root / "costs.jsonl")
+            self.known_files = read_known_files(self.root)
 
     def close(self) -> None:
         """Let go of the store. The last one to do so removes what is over the limit, the least recently used first."""
@@ -69,6 +73,8 @@ class ObjectStore:
             return
         try:
             # Never wait: another run is using the store, and will tidy up when it ends.
+            with contextlib.suppress(OSError):
+                write_known_files(self.root, self.known_files)
             with contextlib.suppress(OSError):
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self._tidy()

@@ -12,6 +12,9 @@ import pytest
 from opsieve.progress import Advance
 from opsieve.runtimes.source.objects import Compiled, CompileJob, ObjectStore, compile_all
 from opsieve.runtimes.source.objects.costs import UNKNOWN_PEAK, Cost, Costs
+from opsieve.runtimes.source.objects.files import FileFacts, Files, KnownFile
+from opsieve.runtimes.source.objects.includes import Includes, Style
+from opsieve.runtimes.source.objects.known_files import read_known_files, write_known_files
 
 from .project import Project, needs_compiler
 
@@ -142,3 +145,38 @@ def test_memory_bounds_how_many_run(project: Project, monkeypatch: pytest.Monkey
     for name in names:
         project.write(name, f"int a{name[4]};\n")
     assert len(project.build(*names, compiler=project.compiler(alone)).require()) == 3
+
+
+def test_what_is_known_of_headers_is_kept_between_runs(tmp_path: Path) -> None:
+    facts = FileFacts(b"digest", Includes(((Style.QUOTED, "a.h"),), True))
+    with ObjectStore(tmp_path) as store:
+        store.known_files["/a.h"] = KnownFile((1, 2, 3, 4, 5), facts)
+    with ObjectStore(tmp_path) as store:
+        assert store.known_files == {"/a.h": KnownFile((1, 2, 3, 4, 5), facts)}
+        store.known_files["/\udc80.h"] = store.known_files["/a.h"]
+    for path in tmp_path.glob("headers-*"):
+        path.write_bytes(path.read_bytes()[:-1])
+    with ObjectStore(tmp_path) as store:
+        assert store.known_files == {}
+
+
+def test_of_too_many_headers_the_latest_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opsieve.runtimes.source.objects.known_files.MOST_FILES", 2)
+    known = KnownFile((1, 2, 3, 4, 5), FileFacts(b"", Includes((), False)))
+    write_known_files(tmp_path, dict.fromkeys(("/a", "/b", "/c"), known))
+    assert list(read_known_files(tmp_path)) == ["/b", "/c"]
+
+
+def test_a_file_is_read_once_and_again_when_it_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.h"
+    path.write_text("1")
+    known: dict[str, KnownFile] = {}
+    first = Files(known).facts(str(path))
+    assert first is not None
+    assert not known  # just written: another change could bear the same time
+    monkeypatch.setattr("opsieve.runtimes.source.objects.files._TOO_NEW_NS", -(10**12))
+    assert Files(known).facts(str(path)) == first == known[str(path)].facts
+    kept = Files(known).facts(str(path))
+    assert kept is known[str(path)].facts
+    path.write_text("22")
+    assert Files(known).facts(str(path)) != first
