@@ -33,6 +33,7 @@ def build_from_source_tree(
         raise click.UsageError("say which PyTorch to build with --source DIR; `opsieve source get` fetches one")
     from opsieve.runtimes.source.build import SourceRequest, build
     from opsieve.runtimes.source.tree import SourceTree
+    from opsieve.runtimes.source.wanted import Policy
 
     tree = SourceTree.open(options.source)
     with progress() as bars:
@@ -43,6 +44,7 @@ def build_from_source_tree(
             options=options.build_options(),
             compiler=options.compiler,
             linker=options.linker,
+            policy=Policy(options.policy),
             folding=options.icf,
             parallel=options.jobs,
             command=("opsieve", *sys.argv[1:]),

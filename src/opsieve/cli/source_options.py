@@ -31,7 +31,8 @@ class SourceOptions:
     compiler: str | None
     linker: str | None
     icf: str
-    shared: bool
+    policy: str
+    dtypes: str
     jobs: int | None
 
     def build_options(self) -> BuildOptions:
@@ -45,8 +46,15 @@ class SourceOptions:
             threads=Threads(self.threads),
             optimisation=f"-O{self.optimise}",
             extra_flags=self.cxx_flag,
-            position_independent=self.shared,
+            dtype_header=self._dtype_header(),
         )
+
+    def _dtype_header(self) -> str:
+        from opsieve.dtypes import KernelDtypes
+        from opsieve.emit.dtype_header import dtype_header
+
+        names = [name for name in self.dtypes.split(",") if name.strip()]
+        return dtype_header(KernelDtypes.of(names)) if names else ""
 
 
 _OPTIONS = (
@@ -101,7 +109,19 @@ _OPTIONS = (
         show_default=True,
         help="Merge equal functions, if the linker can.",
     ),
-    click.option("--shared", is_flag=True, help="Make a shared library too."),
+    click.option(
+        "--policy",
+        type=click.Choice(["static", "traced"]),
+        default="static",
+        show_default=True,
+        help="Keep what code can call (static), or only the operators that models, --op and --ops-from name (traced).",
+    ),
+    click.option(
+        "--dtypes",
+        default="",
+        metavar="LIST",
+        help="Keep only these element types in kernels: float,long,... By default all of them.",
+    ),
     click.option("-j", "--jobs", type=click.IntRange(min=1), help="Compilers at once, by default one per processor."),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from filelock import FileLock
 from opsieve.errors import InvalidFile
 from opsieve.models.needs import ModelNeeds
 from opsieve.progress import SILENT, Progress
-from opsieve.runtimes.source.index import NOTHING_LEARNED, Learned, SymbolIndex
+from opsieve.runtimes.source.index import NOTHING_LEARNED, Learned
 from opsieve.runtimes.source.libraries import libraries
 from opsieve.runtimes.source.link.account import LinkAccount, read_account, selection_of
 from opsieve.runtimes.source.link.linker import Linker, find_linker
@@ -24,13 +24,11 @@ from opsieve.runtimes.source.output.parts import RUNNER, RuntimeParts
 from opsieve.runtimes.source.seeds import seed_sources
 from opsieve.runtimes.source.selective_link import Linked, SelectiveLink
 from opsieve.runtimes.source.tree import SourceTree
-from opsieve.runtimes.source.wanted import Wanted, require_loadable, wanted
+from opsieve.runtimes.source.tree_index import tree_index
+from opsieve.runtimes.source.wanted import Policy, Wanted, require_loadable, wanted
 from opsieve.runtimes.source.workspace import Workspace, open_workspace
 from opsieve.select.choose import ExtraOperator
 from opsieve.select.selection import RuntimeIdentity, Selection
-
-_HEADERS = ("aten/src/ATen", "c10", "torch/csrc", "caffe2/serialize", "caffe2/utils", "caffe2/core")
-_SUFFIXES = (".h", ".hpp", ".inc", ".inl")
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,7 @@ class SourceRequest:
     linker: str | None = None
     """A name for `-fuse-ld=`; None for the first that prunes exactly."""
 
+    policy: Policy = Policy.STATIC
     folding: str = "all"
     """Of equal functions, if the linker can: "all", "safe" or "none"."""
 
@@ -95,7 +94,7 @@ def build(
     compiler = Compiler.find(request.compiler)
     linker = find_linker(compiler, request.linker)
     workspace = open_workspace(request.tree, request.options, compiler, progress)
-    roots = wanted(request.models, request.extra, workspace.sites)
+    roots = wanted(request.models, request.extra, workspace.sites, request.policy)
     with ObjectStore.of_user() as store, tempfile.TemporaryDirectory(prefix="opsieve-link-") as folder:
         linked = _link(request, workspace, compiler, linker, store, roots, Path(folder) / "run", progress)
         with progress.stage("reading what was kept"):
@@ -135,12 +134,13 @@ def _link(
         compiler,
         linker,
         store,
-        _index(workspace, progress),
+        tree_index(workspace, progress),
         _learned(workspace),
         libraries(request.options),
         (*_position(request.options), *linker.folding(request.folding)),
         progress,
         request.parallel,
+        frozenset(roots.left_out),
     )
     seeds = dict.fromkeys((*seed_sources(workspace.sources), RUNNER, *roots.sources))
     try:
@@ -191,29 +191,6 @@ def _size_tables(account: LinkAccount) -> sizes.LinkAccount:
         tuple(sizes.SizeRow(str(operator.name), operator.exclusive.total) for operator in account.operators),
         tuple(sizes.SizeRow(file.name, file.sizes.total) for file in account.files),
     )
-
-
-def _index(workspace: Workspace, progress: Progress) -> SymbolIndex:
-    """The tree's index, from the workspace or made now."""
-    path = workspace.folder / "index.msgpack"
-    try:
-        return SymbolIndex.load(path)
-    except InvalidFile:
-        pass  # not there yet, or of another version
-    with progress.stage("indexing the source tree"):
-        index = SymbolIndex.build([*workspace.sources.items(), *_headers(workspace)], workspace.options.definitions)
-    index.save(path)
-    return index
-
-
-def _headers(workspace: Workspace) -> Sequence[tuple[str, Path]]:
-    root = workspace.tree.root
-    return [
-        (path.relative_to(root).as_posix(), path)
-        for folder in _HEADERS
-        for path in sorted((root / folder).rglob("*"))
-        if path.suffix in _SUFFIXES and path.is_file()
-    ]
 
 
 def _learned(workspace: Workspace) -> Learned:

@@ -12,11 +12,13 @@ from pathlib import Path
 
 from opsieve.errors import BuildFailed
 from opsieve.progress import SILENT, Progress
-from opsieve.runtimes.source.index import Learned, SymbolIndex, read_defined
+from opsieve.runtimes.source.index import Learned, SymbolIndex, read_object
+from opsieve.runtimes.source.link.left_out import write_left_out
 from opsieve.runtimes.source.link.linker import Linker
 from opsieve.runtimes.source.link.linking import LinkInput, LinkOutcome, link
 from opsieve.runtimes.source.link.stand_ins import StandIn, write_stand_ins
 from opsieve.runtimes.source.objects import CompileFailure, CompileJob, Compiler, ObjectStore, compile_all
+from opsieve.runtimes.source.seeds import REGISTRAR
 from opsieve.runtimes.source.workspace import Workspace
 
 MAX_ROUNDS = 60
@@ -56,6 +58,9 @@ class SelectiveLink:
     flags: tuple[str, ...] = ()
     progress: Progress = SILENT
     parallel: int | None = None
+    left_out: frozenset[str] = frozenset()
+    """Symbols of operators to leave out although code refers to them."""
+
     _objects: dict[str, Path] = field(default_factory=dict)
     _refused: dict[str, CompileFailure] = field(default_factory=dict)
     _stand_ins: dict[str, StandIn] = field(default_factory=dict)
@@ -68,9 +73,8 @@ class SelectiveLink:
         """
         self._compile(dict.fromkeys(seeds, ()), required=True)
         for number in range(1, MAX_ROUNDS + 1):
-            given = LinkInput(
-                (*self._objects.values(), *self._stand_in_objects(output)), roots, self.libraries, self.flags
-            )
+            objects = (*self._objects.values(), *self._written_objects(output))
+            given = LinkInput(objects, roots, self.libraries, self.flags)
             with self.progress.stage(f"linking, round {number}"):
                 outcome = link(self.compiler, self.linker, given, output)
             if outcome.is_complete:
@@ -116,13 +120,19 @@ class SelectiveLink:
                 return True
         return False
 
-    def _stand_in_objects(self, output: Path) -> tuple[Path, ...]:
-        if not self._stand_ins:
-            return ()
-        source = output.with_name("stand_ins.cpp")
-        write_stand_ins(self._stand_ins.values(), source)
-        job = CompileJob("opsieve/stand_ins.cpp", source, self.workspace.job("opsieve/registrar.cpp").flags)
-        return tuple(compile_all([job], self.store, self.compiler).require().values())
+    def _written_objects(self, output: Path) -> tuple[Path, ...]:
+        """The objects of sources that are written for this link."""
+        jobs = []
+        flags = self.workspace.job(REGISTRAR).flags
+        if self._stand_ins:
+            source = output.with_name("stand_ins.cpp")
+            write_stand_ins(self._stand_ins.values(), source)
+            jobs.append(CompileJob("opsieve/stand_ins.cpp", source, flags))
+        if self.left_out:
+            source = output.with_name("left_out.cpp")
+            write_left_out(self.left_out, source)
+            jobs.append(CompileJob("opsieve/left_out.cpp", source, flags))
+        return tuple(compile_all(jobs, self.store, self.compiler).require().values()) if jobs else ()
 
     def _compile(self, wanted: Mapping[str, tuple[str, ...]], *, required: bool) -> None:
         jobs = [self.workspace.job(name) for name in wanted]
@@ -133,11 +143,14 @@ class SelectiveLink:
         if required or any(not _lacks_header(failure) for failure in compiled.failures.values()):
             compiled.require()
         self._refused.update(compiled.failures)
+        facts = []
         for name, path in compiled.objects.items():
-            defined = read_defined(path)
-            self.learned = self.learned.merged(Learned.from_object(name, defined, wanted[name]))
-            if required or not defined.isdisjoint(wanted[name]):
+            symbols = read_object(path)
+            asked = frozenset(wanted[name])
+            facts.append(Learned.from_object(name, symbols.strong | (symbols.weak & asked), asked))
+            if required or not symbols.defined.isdisjoint(asked):
                 self._objects[name] = path
+        self.learned = self.learned.merged(*facts)
 
 
 def _lacks_header(failure: CompileFailure) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import StrEnum
 
 from opsieve.errors import InvalidModel, UnknownOperator
 from opsieve.graph.framework import executor_operators
 from opsieve.models.needs import ModelNeeds
 from opsieve.operators import OperatorName
-from opsieve.runtimes.source.association.sites import Sites
+from opsieve.runtimes.source.association.sites import SiteKind, Sites
 from opsieve.runtimes.source.options import Interpreter
 from opsieve.select.choose import ExtraOperator
 from opsieve.select.selection import Reason, ReasonKind, SelectedOperator, join_operators
@@ -30,20 +31,38 @@ class Wanted:
     sources: tuple[str, ...]
     """The files that define them; sorted."""
 
+    left_out: tuple[str, ...] = ()
+    """Symbols of operators to leave out although code refers to them; sorted."""
 
-def wanted(models: Sequence[ModelNeeds], extra: Sequence[ExtraOperator], sites: Sites) -> Wanted:
+
+class Policy(StrEnum):
+    """What a runtime keeps."""
+
+    STATIC = "static"
+    """Everything that live code can dispatch: what the link finds. Sound."""
+
+    TRACED = "traced"
+    """Only the operators that are named, by models and options. What code refers to beside these raises an error."""
+
+
+def wanted(
+    models: Sequence[ModelNeeds], extra: Sequence[ExtraOperator], sites: Sites, policy: Policy = Policy.STATIC
+) -> Wanted:
     """The roots of a build. Raises UnknownOperator for an operator of `extra` that the tree does not have."""
     overloads = _Overloads(sites)
     asked = join_operators(
         (*_from_models(models, overloads), *_from_user(extra, overloads), *_from_executor(models, overloads))
     )
     known = tuple(operator for operator in asked if operator.name in sites.operators)
-    symbols = sorted({symbol for operator in known for symbol in sites.roots(operator.name)})
+    names = {operator.name for operator in known}
+    symbols = sorted({symbol for name in names for symbol in sites.roots(name)})
+    others = [site.symbol for site in sites.all if site.kind is SiteKind.SCHEMA and site.operator not in names]
     return Wanted(
         known,
         tuple(operator for operator in asked if operator.name not in sites.operators),
         tuple(symbols),
         tuple(sorted({sites.by_symbol[symbol].file for symbol in symbols})),
+        tuple(sorted(others)) if policy is Policy.TRACED else (),
     )
 
 
