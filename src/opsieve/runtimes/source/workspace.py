@@ -27,6 +27,7 @@ from opsieve.runtimes.source.configuration import configured_headers
 from opsieve.runtimes.source.objects.compiler import Compiler, compiler_environment
 from opsieve.runtimes.source.objects.job import CompileJob
 from opsieve.runtimes.source.options import BuildOptions, Interpreter, is_kernel_file
+from opsieve.runtimes.source.patches import patched
 from opsieve.runtimes.source.tree import FULL_INTERPRETER, LITE_INTERPRETER, SourceTree
 
 FORMAT = 1
@@ -154,7 +155,7 @@ def _associate(
     def preprocess(name: str, text: str) -> str:
         return _preprocess(CompileJob(name, tree.root / name, flags, include), compiler, text, folder)
 
-    associated = associate(_original_sources(tree, options, generated), preprocess, progress)
+    associated = associate(_original_sources(tree, options, generated), preprocess, progress, patched)
     _write(associated, folder)
 
 
@@ -219,7 +220,8 @@ def _standard(tree: SourceTree) -> str:
 
 
 def _support_fingerprint() -> str:
-    files = sorted(Path(__file__).parent.glob("association/*.py")) + sorted(SUPPORT.rglob("*.*"))
+    here = Path(__file__).parent
+    files = [here / "patches.py", *sorted(here.glob("association/*.py"))]
     return _hash(*(file.read_text(encoding="utf-8") for file in files if file.is_file()))
 
 

@@ -17,7 +17,14 @@ from opsieve.runtimes.source.association.sites import Site, SiteKind, Sites
 PreprocessFile = Callable[[str, str], str]
 """Name of a source, its text -> what the preprocessor makes of it."""
 
+PatchFile = Callable[[str, str], str]
+"""Name of a source, its text -> its text as it should be."""
+
 PARALLEL = 2
+
+
+def _as_it_is(name: str, text: str) -> str:
+    return text
 
 
 @dataclass(frozen=True)
@@ -32,13 +39,21 @@ class Associated:
     """Registrations that no operator owns, as `file:line: reason`: they stay whenever their file is linked."""
 
 
-def associate(files: Mapping[str, Path], preprocess: PreprocessFile, progress: Progress = SILENT) -> Associated:
-    """Rewrite the files that need it. `files`: name -> path; names are what sites and messages call them."""
-    texts = {}
+def associate(
+    files: Mapping[str, Path], preprocess: PreprocessFile, progress: Progress = SILENT, patch: PatchFile = _as_it_is
+) -> Associated:
+    """Rewrite the files that need it. `files`: name -> path; names are what sites and messages call them.
+
+    `patch` changes the text of a file beforehand.
+    """
+    texts, patched = {}, {}
     for name, path in files.items():
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+        original = path.read_text(encoding="utf-8", errors="surrogateescape")
+        text = patch(name, original)
         if mentions_operators(text):
             texts[name] = text
+        elif text != original:
+            patched[name] = f'#line 1 "{name}"\n{text}'
     with progress.stage("reading registrations", len(texts)) as advance:
 
         def read(name: str) -> Scanned:
@@ -53,7 +68,7 @@ def associate(files: Mapping[str, Path], preprocess: PreprocessFile, progress: P
     rewriter = Rewriter(_kernels(sites), sites.operators)
     changed = [scanned for scanned in scans if scanned.sites or scanned.handles or scanned.lookups]
     return Associated(
-        {scanned.source.path: rewriter.rewrite(scanned) for scanned in changed},
+        patched | {scanned.source.path: rewriter.rewrite(scanned) for scanned in changed},
         sites,
         tuple(reason for scanned in scans for reason in scanned.untouched),
     )
