@@ -26,11 +26,18 @@ TEST_TOOLS = {
     "ld.gold": "binutils-gold",
     "ld.lld": "lld",
     "ld.mold": "mold",
+    "clang++": "clang",
 }
 """What the tests run -> the Debian package that has it (ld.gold: since Debian 13, before that it is in binutils)."""
 
-OPTIONAL = ("binutils-gold", "lld", "mold")
-"""Tests of what other linkers write are skipped where these are not to be had."""
+TEST_HEADERS = {
+    "fmt/core.h": "libfmt-dev",
+    "cpuinfo.h": "libcpuinfo-dev",
+}
+"""What PyTorch's sources include, for the tests that build a runtime from them -> the Debian package that has it."""
+
+OPTIONAL = ("binutils-gold", "clang", "mold")
+"""Tests of what other compilers and linkers write are skipped where these are not to be had."""
 
 ROOT = Path(__file__).parent.parent
 
@@ -55,7 +62,10 @@ def main() -> None:
 
 def install_test_tools() -> None:
     """Install the compilers and linkers that are missing, as far as we may."""
-    missing = sorted({package for tool, package in TEST_TOOLS.items() if shutil.which(tool) is None})
+    missing = sorted(
+        {package for tool, package in TEST_TOOLS.items() if shutil.which(tool) is None}
+        | {package for header, package in TEST_HEADERS.items() if not Path("/usr/include", header).exists()}
+    )
     needed = [package for package in missing if package not in OPTIONAL]
     if needed:
         apt_install(*needed)
