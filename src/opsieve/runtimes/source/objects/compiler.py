@@ -86,7 +86,8 @@ def search_path(compiler: Compiler, job: CompileJob) -> SearchPath:
     command = [*compiler.command, *job.language_flags, *include, "-x", language, "-E", "-v", os.devnull]
     lines = _output(command, errors=True).splitlines()
     native = any(flag.endswith("=native") for flag in job.flags)
-    machine = next((line for line in lines if native and re.search(r"(/cc1|-cc1)\b", line)), "")
+    # The call of the compiler proper, in which "native" has become what this machine is.
+    machine = next((line for line in lines if native and re.search(r"[/-]cc1", line)), "").replace('"', "")
     return SearchPath(
         tuple(_listed(lines, _QUOTE_LIST, _ANGLE_LIST)),
         tuple(_listed(lines, _ANGLE_LIST, _LIST_END)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from opsieve.runtimes.source.objects.errors import UnusableFlag
@@ -43,19 +44,19 @@ class CompileJob:
         """The name of the language as `-x` takes it."""
         return _LANGUAGES.get(self.source.suffix, "c++")
 
-    @property
+    @cached_property
     def language_flags(self) -> tuple[str, ...]:
         """The flags without those that the compiler takes for C++ only, if this is not C++."""
         if self.language == "c++":
             return self.flags
         return tuple(flag for flag in self.flags if flag not in _ONLY_CPLUSPLUS and not _is_cplusplus_standard(flag))
 
-    @property
+    @cached_property
     def source_path(self) -> str:
         """The source's absolute path."""
         return os.path.abspath(self.source)  # noqa: PTH100 - resolve() would follow links, the compiler does not
 
-    @property
+    @cached_property
     def include_folders(self) -> tuple[str, ...]:
         """Absolute paths of the include folders."""
         return tuple(os.path.abspath(folder) for folder in self.include)  # noqa: PTH100

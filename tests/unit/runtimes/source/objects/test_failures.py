@@ -1,5 +1,6 @@
 """What is said when compiling fails, and that nothing half-made stays."""
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -162,6 +163,27 @@ def test_an_interrupt_ends_the_compilers_and_keeps_what_is_done(project: Project
     assert _ended(children[0])
     assert not project.left_over()
     assert project.build("src/main.cpp", "src/slow.cpp").reused == 1
+
+
+def test_a_killed_run_leaves_whole_objects_and_the_next_goes_on(project: Project) -> None:
+    project.write("src/slow.cpp", "int slow;\n")
+    pid = project.root / "pid"
+    os.mkfifo(pid)
+    slow = f'case "$*" in *slow.cpp*) sleep 1000 & echo $! > {pid}; wait ;; *) exec g++ "$@" ;; esac'
+    compiler = project.compiler(slow)
+    project.build(compiler=compiler)
+    run = multiprocessing.get_context("spawn").Process(
+        target=project.build, args=("src/main.cpp", "src/slow.cpp"), kwargs={"compiler": compiler}
+    )
+    run.start()
+    orphan = int(pid.read_text())
+    run.kill()
+    run.join()
+    os.killpg(os.getpgid(orphan), signal.SIGKILL)
+    assert project.left_over()
+    compiled = project.build("src/main.cpp", "src/slow.cpp")
+    assert (compiled.reused, len(compiled.require())) == (1, 2)
+    assert not project.left_over()
 
 
 def _ended(process: int) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from opsieve.runtimes.source.objects import Compiler, compile_all
+from opsieve.runtimes.source.objects.compiler import search_path
 from opsieve.runtimes.source.objects.manifest import read_entries
 
 from .project import Project, needs_compiler
@@ -216,6 +217,18 @@ def test_compiling_twice_gives_the_same_bytes(project: Project) -> None:
     """With -flto g++ names sections at random unless it is given a seed."""
     project.flags = ("-O1", "-flto")
     assert project.built() == replace(project, store_name="other").built()
+
+
+@pytest.mark.parametrize("name", ["g++", "clang++"])
+def test_the_machine_counts_when_the_code_is_for_this_machine_only(project: Project, name: str) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"needs {name}")
+    compiler = Compiler.find(name)
+    assert not search_path(compiler, project.job()).machine
+    project.flags = ("-march=native",)
+    machine = search_path(compiler, project.job()).machine
+    assert "-march=" in machine or "-target-cpu" in machine
+    assert "native" not in machine
 
 
 def test_c_is_compiled_as_c(project: Project) -> None:

@@ -59,7 +59,7 @@ def _object(project: Project) -> bytes | None:
 
 
 @needs_compiler
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(st.lists(writes, min_size=4, max_size=8), st.lists(changes, min_size=1, max_size=4))
 def test_the_store_gives_what_the_compiler_makes(start, changes):
     with tempfile.TemporaryDirectory() as folder:
