@@ -24,7 +24,11 @@ CODE, CONSTANTS, DATA, UNWINDING = range(4)
 
 @dataclass(frozen=True)
 class LiveGraph:
-    """Nodes: first the live sections, then the operators, last the root. Everything can be reached from the root."""
+    """Nodes: first the live sections, then the operators, last the root.
+
+    An operator's node stands for the sections of its own registrations, whose nodes have neither edges nor weight.
+    Everything else can be reached from the root.
+    """
 
     sections: Int64s
     """Of each section's node, its number in the program."""
@@ -38,8 +42,11 @@ class LiveGraph:
 
     sources: Int64s
     targets: Int64s
+    section_weights: Int64s
+    """Bytes of each live section; a column for each kind."""
+
     weights: Int64s
-    """Bytes of each node by kind; a row for each node, a column for each kind."""
+    """The same by node: those of an operator's registrations are with the operator."""
 
     objects: Int64s
     """Of each section's node, the number of its object."""
@@ -73,8 +80,8 @@ class LiveGraph:
         return csr_matrix((np.ones(len(sources)), (sources, targets)), (self.count, self.count))
 
 
-def live_graph(graph: ProgramGraph, live: Live, sites: Mapping[str, Site]) -> LiveGraph:
-    """Reduce a program to what lives. `sites` are the registrations by symbol."""
+def live_graph(graph: ProgramGraph, live: Live, sites: Mapping[str, Site], asked: Iterable[str]) -> LiveGraph:
+    """Reduce a program to what lives. `sites` are the registrations by symbol, `asked` the symbols to keep."""
     number_of = np.full(int(graph.first[-1]) + 1, -1)
     number_of[live.order] = np.arange(len(live.order))
     found = _registrations(graph, live, sites)
@@ -92,16 +99,16 @@ def live_graph(graph: ProgramGraph, live: Live, sites: Mapping[str, Site]) -> Li
     entries: dict[OperatorName, list[Site]] = {}
     for site in found.values():
         entries.setdefault(site.operator, []).append(site)
+    weights = _weights(graph, live.order)
     return LiveGraph(
         live.order,
         operators,
         {operator: tuple(sorted(of_one)) for operator, of_one in entries.items()},
-        frozenset(
-            operators[node - len(live.order)] for node in targets[sources == root] if len(live.order) <= node < root
-        ),
+        frozenset(sites[symbol].operator for symbol in asked if symbol in sites),
         sources,
         targets,
-        np.concatenate([_weights(graph, live.order), np.zeros((len(operators) + 1, 4), np.int64)]),
+        weights,
+        _by_node(weights, to_node[live.order], root + 1),
         np.searchsorted(graph.first, live.order, "right") - 1,
     )
 
@@ -134,6 +141,12 @@ def _weights(graph: ProgramGraph, sections: Int64s) -> Int64s:
     weights[np.arange(len(sections)), kind] = size
     weights[:, UNWINDING] += graph.frame_sizes[sections]
     return weights
+
+
+def _by_node(weights: Int64s, nodes: Int64s, count: int) -> Int64s:
+    sums = np.zeros((count, 4), np.int64)
+    np.add.at(sums, nodes, weights)
+    return sums
 
 
 def kernels(sites: Iterable[Site]) -> tuple[str, ...]:

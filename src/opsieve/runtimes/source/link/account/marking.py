@@ -39,24 +39,21 @@ class Live:
     """Of each section of the program: whether nothing but the unwinding tables of dead functions refers to it."""
 
 
-def mark(graph: ProgramGraph, roots: Iterable[bytes], *, frames_are_roots: bool, table: bytes | None = None) -> Live:
+def mark(graph: ProgramGraph, roots: Iterable[bytes], *, frames_are_roots: bool) -> Live:
     """What stays when `roots` do: names of symbols.
 
     `frames_are_roots` is lld's way with unwinding tables: what they refer to and is in no group stays, whether or not
-    the function stays. GNU ld follows them from live functions only. `table` is a pattern for sections that stay
-    whatever refers to them: those of a table, with a linker that does not prune it.
+    the function stays. GNU ld follows them from live functions only.
     """
-    kept = [] if table is None else _named(graph, table)
     named = [graph.definitions[name] for name in dict.fromkeys(roots) if name in graph.definitions]
-    first = list(dict.fromkeys((*named, *kept, *_reserved(graph), *graph.common_roots.tolist())))
+    first = list(dict.fromkeys((*named, *_reserved(graph), *graph.common_roots.tolist())))
     rest = graph.frame_roots.tolist() if frames_are_roots else []
-    count = int(graph.first[-1])
     order, parents = _reach(graph, first)
     reached = order
     if rest:
         first += [number for number in rest if parents[number] == -1]
         order, parents = _reach(graph, first)
-    unwinding_only = np.zeros(count, bool)
+    unwinding_only = np.zeros(int(graph.first[-1]), bool)
     unwinding_only[order] = True
     unwinding_only[reached] = False
     return Live(order, parents, np.array(first, np.int64), unwinding_only)
@@ -85,9 +82,3 @@ def _reserved(graph: ProgramGraph) -> list[int]:
         chosen -= set(part.named(_IGNORED_NOTES).tolist())
         found.update(base + number for number in chosen if graph.used[base + number])
     return sorted(found)
-
-
-def _named(graph: ProgramGraph, pattern: bytes) -> list[int]:
-    found = [base + part.named(pattern) for part, base in zip(graph.objects, graph.first.tolist(), strict=False)]
-    numbers = np.concatenate(found) if found else np.empty(0, np.int64)
-    return [int(number) for number in numbers[graph.used[numbers]]]

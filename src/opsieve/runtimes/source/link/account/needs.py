@@ -44,7 +44,8 @@ def find_needs(graph: LiveGraph) -> Needs:
     """
     from_operator = graph.is_operator(graph.sources)
     to_operator = graph.is_operator(graph.targets)
-    named = (graph.sources == graph.root) & to_operator
+    asked = [graph.node(operator) for operator in graph.asked if operator in graph.operators]
+    named = (graph.sources == graph.root) & np.isin(graph.targets, asked)
     own = _Search(graph.matrix(~from_operator & ~named), graph)
     core = np.zeros(graph.count, bool)
     core[own.order(graph.root)] = True

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from opsieve.code.elf import SHF_ALLOC, SHT_NOBITS, STT_FUNC, STT_OBJECT, ElfFile, Int64s
+from opsieve.code.elf import SHF_ALLOC, SHN_UNDEF, SHT_NOBITS, STT_FUNC, STT_OBJECT, ElfFile, Int64s
+from opsieve.errors import GroundTruthMismatch
 from opsieve.operators import OperatorName
-from opsieve.runtimes.source.association.names import TABLE
 from opsieve.runtimes.source.association.sites import ROOT_KINDS, Sites
 from opsieve.runtimes.source.link.account.dominators import Dominators, find_dominators
 from opsieve.runtimes.source.link.account.function_names import FunctionNames
 from opsieve.runtimes.source.link.account.live_graph import LiveGraph, kernels, live_graph
-from opsieve.runtimes.source.link.account.marking import mark
+from opsieve.runtimes.source.link.account.marking import Live, mark
 from opsieve.runtimes.source.link.account.needs import Needs, find_needs, reachable
 from opsieve.runtimes.source.link.account.program_graph import ProgramGraph, read_program
 from opsieve.runtimes.source.link.account.values import FileSizes, KeptOperator, LinkAccount, Need, Sizes
@@ -41,14 +41,45 @@ def read_account(
     """
     graph = read_program(given.objects)
     output = ElfFile(program, or_program=True)
-    live = mark(
-        graph,
-        [_ENTRY, *(symbol.encode() for symbol in given.roots), *exported(output)],
-        frames_are_roots=linker.kind is not LinkerKind.GNU,
-        table=None if linker.is_exact else TABLE.encode(),
-    )
-    reduced = live_graph(graph, live, sites.by_symbol)
+    live = live_sections(graph, output, given, sites, frames_are_roots=linker.kind is not LinkerKind.GNU)
+    reduced = live_graph(graph, live, sites.by_symbol, given.roots)
     return _account(graph, reduced, [names.get(path, path.name) for path in given.objects], runtime, _loaded(output))
+
+
+def live_sections(
+    graph: ProgramGraph, program: ElfFile, given: LinkInput, sites: Sites, *, frames_are_roots: bool
+) -> Live:
+    """What the linker kept. Raises GroundTruthMismatch if the program lacks a registration that should be there."""
+    roots = [_ENTRY, *(symbol.encode() for symbol in given.roots), *exported(program)]
+    live = mark(graph, roots, frames_are_roots=frames_are_roots)
+    there = _registrations(program, sites)
+    ours = {name for name, section in _definitions(graph, sites) if live.parents[section] >= 0}
+    if ours - there:
+        raise GroundTruthMismatch(
+            f"the program does not hold {min(ours - there).decode()}, to which live code refers",
+            where=program.path,
+            expected="the program as it was linked, not stripped",
+        )
+    if there == ours:
+        return live
+    # gold and mold keep the whole table, GNU ld at times the first entry of it.
+    return mark(graph, [*roots, *sorted(there)], frames_are_roots=frames_are_roots)
+
+
+def _registrations(program: ElfFile, sites: Sites) -> set[bytes]:
+    """The registrations that a program holds, by symbol."""
+    symbols = program.symbols[program.symbols["shndx"] != SHN_UNDEF]
+    names = program.names_of(symbols["name"].astype(np.int64)) if len(symbols) else []
+    return {
+        name for name in names if name.startswith(b"opsieve_") and name.decode("utf-8", "replace") in sites.by_symbol
+    }
+
+
+def _definitions(graph: ProgramGraph, sites: Sites) -> Iterator[tuple[bytes, int]]:
+    for symbol in sites.by_symbol:
+        section = graph.definitions.get(symbol.encode())
+        if section is not None:
+            yield symbol.encode(), section
 
 
 def exported(program: ElfFile) -> Iterator[bytes]:
@@ -119,7 +150,7 @@ def _operators(live: LiveGraph, needs: Needs, dominators: Dominators) -> Iterato
 
 def _files(live: LiveGraph, names: Sequence[str]) -> tuple[FileSizes, ...]:
     weights = np.zeros((len(names), 4), np.int64)
-    np.add.at(weights, live.objects, live.weights[: len(live.sections)])
+    np.add.at(weights, live.objects, live.section_weights)
     return tuple(sorted(FileSizes(name, _sizes(row)) for name, row in zip(names, weights, strict=True)))
 
 

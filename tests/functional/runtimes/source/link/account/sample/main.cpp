@@ -1,0 +1,26 @@
+#include "shared.h"
+#include "table.h"
+
+int sink;
+
+extern "C" {
+extern const Registration* const __start_opsieve_registrations[] __attribute__((weak, visibility("hidden")));
+extern const Registration* const __stop_opsieve_registrations[] __attribute__((weak, visibility("hidden")));
+}
+
+Shape::~Shape() {}
+int Shape::area() const { return counter(); }
+
+static std::string greeting = "hello";
+
+__attribute__((noinline)) static void clear() { NEEDS("opsieve_op_4test4zero"); sink = 0; }
+
+int main() {
+  Shape shape;
+  clear();
+  for (auto entry = __start_opsieve_registrations; entry != __stop_opsieve_registrations; ++entry) {
+    (*entry)->function();
+  }
+  sink += shape.area() + static_cast<int>(greeting.size());
+  return checked(std::vector<int>{sink, 0}, 1);
+}

@@ -1,0 +1,45 @@
+#include "shared.h"
+#include "table.h"
+
+static void schema() { ++sink; }
+
+static const int table_of_conv[64] = {1, 2, 3};
+static const int table_of_add[256] = {1, 2, 3};
+
+__attribute__((noinline)) int guarded(int size) {
+  try {
+    return checked(std::vector<int>(size), 1);
+  } catch (const std::out_of_range&) {
+    return counter();
+  }
+}
+
+__attribute__((noinline)) int dead_guarded(int size) {
+  try {
+    return checked(std::vector<long>(size), 2);
+  } catch (...) {
+    return counter();
+  }
+}
+
+__attribute__((noinline)) void call_mm() { NEEDS("opsieve_op_4test2mm"); ++sink; }
+__attribute__((noinline)) void call_add() { NEEDS("opsieve_op_4test3add6Tensor"); --sink; }
+
+void kernel_conv() { sink += guarded(3) + table_of_conv[sink & 63]; call_mm(); call_add(); }
+void kernel_mm() { sink += 2; call_add(); }
+void kernel_add() { sink += table_of_add[sink & 255]; }
+void kernel_relu() { sink += dead_guarded(4); call_add(); }
+void interpreter_len() { sink += 5; }
+
+ENTRY(1, "opsieve_op_4test4conv", RELOCATION("opsieve_kernel_CPU_4test4conv"), schema);
+ENTRY(2, "opsieve_kernel_CPU_4test4conv", "", kernel_conv);
+ENTRY(3, "opsieve_op_4test2mm", RELOCATION("opsieve_kernel_CPU_4test2mm"), schema);
+ENTRY(4, "opsieve_kernel_CPU_4test2mm", "", kernel_mm);
+ENTRY(5, "opsieve_op_4test3add6Tensor", RELOCATION("opsieve_kernel_CPU_4test3add6Tensor"), schema);
+ENTRY(6, "opsieve_kernel_CPU_4test3add6Tensor", "", kernel_add);
+ENTRY(7, "opsieve_op_4test4relu", RELOCATION("opsieve_kernel_CPU_4test4relu"), schema);
+ENTRY(8, "opsieve_kernel_CPU_4test4relu", "", kernel_relu);
+ENTRY(9, "opsieve_interpreter_4test3len", "", interpreter_len);
+ENTRY(10, "opsieve_op_4test4zero", RELOCATION("opsieve_kernel_CPU_4test4zero"), schema);
+static void kernel_zero() { sink = 0; }
+ENTRY(11, "opsieve_kernel_CPU_4test4zero", "", kernel_zero);
