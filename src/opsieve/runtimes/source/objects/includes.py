@@ -66,8 +66,11 @@ def _lines_with_includes(text: bytes) -> Iterator[bytes]:
 
 
 def read_depfile(path: Path) -> list[str]:
-    """The files that a compiler run read, as it spells them; the source is the first. Empty if the file is damaged."""
-    text = _CONTINUATION.sub(b" ", path.read_bytes())
+    """The files that a compiler run read, as it spells them; the source is the first. Empty if nothing tells."""
+    try:
+        text = _CONTINUATION.sub(b" ", path.read_bytes())
+    except FileNotFoundError:
+        return []
     _, colon, files = text.partition(b":")
     return [_unescaped(word) for word in _WORD.findall(files)] if colon else []
 

@@ -49,7 +49,8 @@ class KnownObjects:
         files = self._files.renewed()
         search = self._search(job)
         around = Surroundings(job, search, files)
-        read = read_depfile(depfile)
+        # For what is not preprocessed no file is written: it reads nothing but itself.
+        read = read_depfile(depfile) or [job.source_path] * (job.language == "assembler")
         size = made.stat().st_size
         entry = observed(key, size, [posixpath.join(COMPILER_FOLDER, path) for path in read], around)
         certain = read and job_key(self._compiler, job, search, around) == key and files.newest < started_ns

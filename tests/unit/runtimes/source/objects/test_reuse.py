@@ -237,6 +237,13 @@ def test_c_is_compiled_as_c(project: Project) -> None:
     assert b"class" in project.built("src/plain.c")
 
 
+@pytest.mark.parametrize(("name", "text"), [("src/a.s", ".globl a\na:\n"), ("src/a.S", "#define A a\n.globl A\nA:\n")])
+def test_assembler(project: Project, name: str, text: str) -> None:
+    project.write(name, text)
+    assert project.built(name) == project.built(name)
+    assert project.compiles == 1
+
+
 def test_a_damaged_store_is_mended(project: Project) -> None:
     compiled = project.build()
     path = compiled.require()["src/main.cpp"]
