@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from opsieve.select.selection import Reason, Selection
 
 _SHOWN = 5
+_RUNTIME = "The runtime itself"
 
 
 @click.command("why")
@@ -33,6 +34,9 @@ def command(operator: str, directory: Path, show_all: bool, code: bool, python: 
 
     DIR may also be a `selection.json`. Exit status 1 if the operator is not there.
     """
+    account = _account_file(directory)
+    if account is not None:
+        return _from_account(operator, account, show_all, code, output_format)
     from opsieve.explain.why import explain
     from opsieve.graph.load import load_op_graph
     from opsieve.installed import find_torch
@@ -58,6 +62,35 @@ def command(operator: str, directory: Path, show_all: bool, code: bool, python: 
         print_json(_as_json(why, steps))
     else:
         _print(why, show_all, steps)
+    return 0 if why.present else 1
+
+
+def _account_file(directory: Path) -> Path | None:
+    """The link's account beside the selection: only a runtime from source has one."""
+    account = (directory if directory.is_dir() else directory.parent) / "account.json"
+    return account if account.is_file() else None
+
+
+def _from_account(operator: str, path: Path, show_all: bool, code: bool, output_format: str) -> int:
+    from opsieve.explain.why_kept import explain_kept
+    from opsieve.operators import OperatorName
+    from opsieve.runtimes.source.link.account import account_from_json
+    from opsieve.select.store import selection_from_json
+
+    account = account_from_json(path)
+    name = OperatorName.parse(operator)
+    why, needs = explain_kept(account, selection_from_json(path.with_name("selection.json")), name)
+    steps = [
+        (str(need.source) if need.source is not None else _RUNTIME, str(need.target), list(account.names(need)))
+        for need in (needs if code else ())
+    ]
+    if output_format == "json":
+        print_json(_as_json(why, steps))
+    elif why.present:
+        _print(why, show_all, steps)
+    else:
+        print_text(f"{why.operator} is not in this runtime: no model calls it, and nothing that stays can dispatch it.")
+        click.echo(f"To add it:\n\n  opsieve build ... --runtime source --op {why.operator}")
     return 0 if why.present else 1
 
 
