@@ -34,9 +34,19 @@ class Conditions:
     With them, a name that is neither there nor in any header counts as not defined. `shared` are the headers' macros.
     """
 
-    def __init__(self, defines: Defines | None, shared: Mapping[str, tuple[Macro, ...]]) -> None:
+    def __init__(
+        self,
+        defines: Defines | None,
+        shared: Mapping[str, tuple[Macro, ...]],
+        unknown: frozenset[str] = frozenset(),
+    ) -> None:
         self._defines = defines
         self._shared = shared
+        self._unknown = unknown
+
+    def but_for(self, names: frozenset[str]) -> Conditions:
+        """The same for a file that has macros of its own, about which nothing is known."""
+        return Conditions(self._defines, self._shared, names) if names else self
 
     def holds(self, kind: str, text: str) -> bool | None:
         """Whether an `if`, `ifdef`, `ifndef` or `elif` with this text lets its lines through."""
@@ -49,7 +59,7 @@ class Conditions:
         return None if value is None else bool(value)
 
     def _defined(self, name: str) -> Value:
-        if self._defines is None:
+        if self._defines is None or name in self._unknown:
             return None
         if name in self._defines:
             return 1
@@ -57,6 +67,8 @@ class Conditions:
         return None if name in self._shared or name.startswith("_") else 0
 
     def _value(self, name: str, depth: int = 0) -> Value:
+        if name in self._unknown:
+            return None
         if self._defines is not None and name in self._defines:
             given = self._defines[name]
             return _number(given) if isinstance(given, str) else None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from opsieve.runtimes.source.index import heads
 from opsieve.runtimes.source.index.braces import body_end
-from opsieve.runtimes.source.index.branches import FURTHER, Branches, end_in_branches
+from opsieve.runtimes.source.index.branches import CONDITIONAL, Branches
 from opsieve.runtimes.source.index.classes import key_functions
 from opsieve.runtimes.source.index.conditions import Conditions
 from opsieve.runtimes.source.index.declarators import has_initialiser
@@ -54,6 +54,7 @@ class Scanner:
 
     def __init__(self, macros: MacroTable, conditions: Conditions, *, c: bool = False, header: bool = False) -> None:
         self._macros = macros
+        self._conditions = conditions
         self._branches: Branches[tuple[_Scope, ...]] = Branches(conditions)
         self._scopes: tuple[_Scope, ...] = (_Scope(c=c),)
         self._header = header
@@ -63,6 +64,7 @@ class Scanner:
 
     def scan(self, unit: Unit) -> None:
         """Collect what `unit` defines."""
+        self._branches = Branches(self._conditions.but_for(unit.defined))
         self._read(unit.code, unit.events, "")
 
     def _read(self, code: str, events: Sequence[Event], macro: str) -> None:
@@ -177,8 +179,8 @@ class Scanner:
         """Pass over a body, taking note of its directives."""
         end = body_end(code, position)
         stop = bisect_left(events, end, lo=index, key=_offset)
-        if any(event.kind in FURTHER for event in events[index:stop]):
-            end = end_in_branches(code, position, events[index:])
+        if any(event.kind in CONDITIONAL for event in events[index:stop]):
+            end = self._branches.body_end(code, position, events, index)
             stop = bisect_left(events, end, lo=index, key=_offset)
         for event in events[index:stop]:
             self._follow(event)

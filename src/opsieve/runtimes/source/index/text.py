@@ -29,6 +29,11 @@ class Event(NamedTuple):
     kind: str
     text: str
 
+    @property
+    def defines(self) -> bool:
+        """Whether it gives a macro a meaning."""
+        return self.kind == "define" and self.text[:1].isidentifier()
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -38,6 +43,11 @@ class Unit:
     events: tuple[Event, ...]
     includes: frozenset[str] = frozenset()
     """As written between the brackets or quotes."""
+
+    @property
+    def defined(self) -> frozenset[str]:
+        """The names that the file itself defines as macros."""
+        return frozenset(event.text.partition("(")[0].split(maxsplit=1)[0] for event in self.events if event.defines)
 
 
 def read_unit(text: str) -> Unit:

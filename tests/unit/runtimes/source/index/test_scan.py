@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from opsieve.runtimes.source.index.conditions import Conditions
 from opsieve.runtimes.source.index.macros import MacroTable
@@ -60,6 +62,12 @@ def found(text: str, **options: bool) -> list[tuple[str, str]]:
         ),
         ("#define OPEN namespace n {\n#define CLOSE }\nOPEN int f() { } CLOSE int g() { }", ["n::f", "g"]),
         ("int f() {\n#ifdef A\n if (a) {\n#else\n if (b) {\n#endif\n } }\nint g() { }", ["f", "g"]),
+        ("int f() {\n#ifdef A\n x({{1});\n } else {\n#endif\n }\nint g() { }", ["f", "g"]),
+        ("int f() {\n#if 1\n if (a) {\n#else\n if ({) {\n#endif\n } }\nint g() { }", ["f", "g"]),
+        ("int f() {\n#ifdef _A\n if (a) {\n#endif\n b();\n#ifdef _A\n }\n#endif\n }\nint g() { }", ["f", "g"]),
+        ("#ifdef A\nnamespace n {\n#endif\nint f() { }\n#ifdef A\n}\n#endif\nint g() { }", ["f", "g"]),
+        ("#if 1\nnamespace n {\n#else\nnamespace m {\n#endif\nint f() { } }\nint g() { }", ["n::f", "g"]),
+        ("#define A\n#ifdef A\nnamespace n {\n#endif\nint f() { }\n#ifdef A\n}\n#endif\nint g() { }", ["n::f", "g"]),
         ("#ifdef A\nint f(int a) {\n#else\nint f(long a) {\n#endif\n return 1; }\nint g() { }", ["f", "f", "g"]),
         ("#ifdef A\nnamespace n {\n#else\nnamespace m {\n#endif\nint f() { } }\nint g() { }", ["m::f", "g"]),
     ],
@@ -130,3 +138,61 @@ def test_key_functions(text: str, expected: dict[str, str]) -> None:
 def test_text_that_is_no_source_is_read_to_its_end(text: str) -> None:
     scanner = scan(text)
     assert len(scanner.found) <= 20_000
+
+
+TOKENS = [
+    "{",
+    "}",
+    "(",
+    ")",
+    ";",
+    ",",
+    ":",
+    "::",
+    "=",
+    "<",
+    ">",
+    '"',
+    "'",
+    "~",
+    "*",
+    "&",
+    "#",
+    "\\",
+    "/*",
+    "*/",
+    "//",
+    "namespace",
+    "class",
+    "enum",
+    "template",
+    "operator",
+    "extern",
+    "static",
+    "const",
+    "A",
+    "B",
+    "f",
+    "int",
+    "virtual",
+    "override",
+    "default",
+    "#if",
+    "#else",
+    "#elif",
+    "#endif",
+    "#define",
+    "#undef",
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([*TOKENS, "\n", "\n#define A(x)", "\n#if A", "\n#else", "\n#endif", "[[", "->"]), max_size=60
+    )
+)
+def test_any_text_is_read(tokens: list[str]) -> None:
+    text = " ".join(tokens)
+    assert all(one.key and one.certainty in (0, 1, 2) for one in scan(text).found)
+    assert all(one.kind == "function" for one in scan(text, header=True).found)
