@@ -1,7 +1,7 @@
 """A real PyTorch source tree, and objects that are kept from one run of the tests to the next.
 
-The first run compiles for about ten minutes on two processors. OPSIEVE_TEST_SOURCE names a tree to use instead of getting
-one through apt.
+The first run compiles for about ten minutes on two processors. OPSIEVE_TEST_SOURCE names a tree to use instead of
+getting one through apt.
 """
 
 from __future__ import annotations
