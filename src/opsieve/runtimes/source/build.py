@@ -16,11 +16,13 @@ from opsieve.runtimes.source.index import NOTHING_LEARNED, Learned
 from opsieve.runtimes.source.libraries import libraries
 from opsieve.runtimes.source.link.account import LinkAccount, read_account, selection_of
 from opsieve.runtimes.source.link.linker import Linker, find_linker
+from opsieve.runtimes.source.link_prepared import link_prepared
 from opsieve.runtimes.source.objects import Compiler, ObjectStore
 from opsieve.runtimes.source.options import BuildOptions
 from opsieve.runtimes.source.output import sizes
 from opsieve.runtimes.source.output.folder import refuse_output, write_folder
 from opsieve.runtimes.source.output.parts import RUNNER, RuntimeParts
+from opsieve.runtimes.source.prepared import load_prepared
 from opsieve.runtimes.source.seeds import seed_sources
 from opsieve.runtimes.source.selective_link import Linked, SelectiveLink
 from opsieve.runtimes.source.tree import SourceTree
@@ -142,6 +144,9 @@ def _link(
         request.parallel,
         frozenset(roots.left_out),
     )
+    prepared = load_prepared(workspace)
+    if prepared is not None:
+        return link_prepared(work, prepared, (*prepared.record.seeds, RUNNER, *roots.sources), roots.symbols, program)
     seeds = dict.fromkeys((*seed_sources(workspace.sources), RUNNER, *roots.sources))
     try:
         return work.run(seeds, roots.symbols, program)

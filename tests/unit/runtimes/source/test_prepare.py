@@ -1,0 +1,138 @@
+"""Compiling everything once: what is kept, what is told, and when it counts no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from opsieve.errors import InvalidFile
+from opsieve.runtimes.source.objects import Compiler, ObjectStore
+from opsieve.runtimes.source.prepare import Prepared, prepare_workspace
+from opsieve.runtimes.source.prepared import RECORD, load_prepared, object_path, read_prepared
+from opsieve.runtimes.source.workspace import Workspace
+
+from .small_workspace import SOURCES, needs_compiler, small_workspace
+
+pytestmark = needs_compiler
+
+NO_HEADER = {"app/xnn.cpp": "#include <not/installed.h>\nint xnn() { return 1; }\n"}
+BROKEN = {"app/broken.cpp": "int broken( { }\n"}
+
+
+def prepared(workspace: Workspace, root: Path) -> Prepared:
+    return prepare_workspace(workspace, Compiler.find(), ObjectStore(root / "store"), parallel=1)
+
+
+def test_everything_is_compiled_once(tmp_path: Path) -> None:
+    workspace = small_workspace(tmp_path)
+    first = prepared(workspace, tmp_path)
+    assert (first.compiled, dict(first.left_out), dict(first.failures)) == (len(SOURCES), {}, {})
+    assert first.archive.objects.keys() == SOURCES.keys()
+    assert all(path.is_file() for path in first.archive.objects.values())
+    second = prepared(workspace, tmp_path)
+    assert (second.compiled, second.archive.folder) == (0, first.archive.folder)
+
+
+def test_a_source_without_its_header_is_told_and_left_out(tmp_path: Path) -> None:
+    result = prepared(small_workspace(tmp_path, SOURCES | NO_HEADER), tmp_path)
+    assert set(result.left_out) == set(NO_HEADER)
+    assert not result.failures
+    assert "not/installed.h" in result.archive.record.left_out["app/xnn.cpp"]
+
+
+def test_a_source_that_is_wrong_is_told_and_the_others_are_kept(tmp_path: Path) -> None:
+    result = prepared(small_workspace(tmp_path, SOURCES | BROKEN), tmp_path)
+    assert set(result.failures) == set(BROKEN)
+    assert result.archive.objects.keys() == SOURCES.keys()
+
+
+def test_an_interrupt_keeps_what_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from opsieve.runtimes.source.objects.schedule import Schedule
+
+    workspace, tell, told = small_workspace(tmp_path), Schedule._tell, list[int]()
+
+    def interrupt(self: Schedule, advance: object) -> None:
+        tell(self, lambda amount: None)
+        if self.objects:
+            told.append(len(self.objects))
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Schedule, "_tell", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            prepared(workspace, tmp_path)
+    assert load_prepared(workspace) is None
+    assert prepared(workspace, tmp_path).compiled == len(SOURCES) - told[0]
+
+
+def test_the_archive_outlives_the_store(tmp_path: Path) -> None:
+    workspace = small_workspace(tmp_path)
+    prepare_workspace(workspace, Compiler.find(), ObjectStore(tmp_path / "store", limit=0), parallel=1)
+    ObjectStore(tmp_path / "store", limit=0).close()
+    found = load_prepared(workspace)
+    assert found is not None
+    assert all(path.stat().st_size for path in found.objects.values())
+
+
+def test_it_serves_no_other_options(tmp_path: Path) -> None:
+    workspace = small_workspace(tmp_path)
+    prepared(workspace, tmp_path)
+    other = replace(workspace, options=replace(workspace.options, dtype_header="// only float"))
+    assert load_prepared(other) is None
+    assert load_prepared(workspace) is not None
+
+
+def test_it_serves_no_tree_with_more_sources(tmp_path: Path) -> None:
+    workspace = small_workspace(tmp_path)
+    prepared(workspace, tmp_path)
+    more = {**workspace.sources, "app/new.cpp": tmp_path / "new.cpp"}
+    assert load_prepared(replace(workspace, sources=more)) is None
+
+
+def test_a_header_of_the_system_that_changed_ends_it(tmp_path: Path) -> None:
+    header = tmp_path / "system/third.h"
+    header.parent.mkdir()
+    header.write_text("#define THIRD 3\n")
+    uses = {"app/third.cpp": f'#include "{header}"\nint third() {{ return THIRD; }}\n'}
+    workspace = small_workspace(tmp_path, SOURCES | uses)
+    prepared(workspace, tmp_path)
+    assert load_prepared(workspace) is not None
+    header.write_text("#define THIRD 33333\n")
+    assert load_prepared(workspace) is None
+    assert prepared(workspace, tmp_path).compiled == 1
+    assert load_prepared(workspace) is not None
+
+
+def test_a_search_path_of_the_environment_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = small_workspace(tmp_path)
+    prepared(workspace, tmp_path)
+    monkeypatch.setenv("CPATH", str(tmp_path))
+    assert load_prepared(workspace) is None
+
+
+@pytest.mark.parametrize("damage", ["object", "record", "references"])
+def test_damage_is_noticed(tmp_path: Path, damage: str) -> None:
+    workspace = small_workspace(tmp_path)
+    archive = prepared(workspace, tmp_path).archive
+    if damage == "object":
+        path = archive.objects["app/main.cpp"]
+        path.unlink()
+        path.write_bytes(b"half")
+    elif damage == "record":
+        (archive.folder / RECORD).write_text("{")
+    else:
+        (archive.folder / "references/starts.npy").write_bytes(b"\x93NUMPY")
+        with pytest.raises(InvalidFile):
+            _ = read_prepared(archive.folder).references
+        return
+    assert load_prepared(workspace) is None
+    prepared(workspace, tmp_path)
+    assert load_prepared(workspace) is not None
+
+
+@pytest.mark.parametrize("name", ["../x.cpp", "/etc/x", "", "a/../../b", "a\0b"])
+def test_names_stay_in_the_archive(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidFile):
+        object_path(tmp_path, name)
