@@ -42,20 +42,24 @@ def digest(*parts: bytes) -> bytes:
 class Files:
     """Files of one run. Contents are read again when the file's inode, size or times changed; listings are not.
 
-    `newest` is the latest change, in nanoseconds, of any file or folder that was looked at through this object: what is
-    newer than the start of a compiler run may not be what the compiler saw. It counts changes by the inode's own time,
-    which nobody can set, so that unpacked files of the future do no harm.
+    `newest` is the latest change, in nanoseconds, of any file that was read or found through this object: what is newer
+    than the start of a compiler run may not be what the compiler saw. It counts changes by the inode's own time, which
+    nobody can set, so that unpacked files of the future do no harm. Of files that were only found, those matter that
+    may have appeared since `since_ns`: a new name in a folder changes the times of both. (A whole folder that is moved
+    to a name while the compiler looks for it is not noticed.)
     """
 
-    def __init__(self, known: dict[str, KnownFile]) -> None:
+    def __init__(self, known: dict[str, KnownFile], since_ns: int | None = None) -> None:
         self._known = known
+        self._since_ns = since_ns
+        self._changed: set[str] = set()
         self._listings: dict[str, frozenset[str]] = {}
         self._canonical: dict[str, str] = {}
         self.newest = 0
 
-    def renewed(self) -> Files:
-        """The same contents, but every listing is read again."""
-        return Files(self._known)
+    def renewed(self, since_ns: int) -> Files:
+        """The same contents, but every listing is read again, and what appeared since a time is noticed."""
+        return Files(self._known, since_ns)
 
     def facts(self, path: str) -> FileFacts | None:
         """Digest and includes of a file; None if there is no such file or it cannot be read."""
@@ -85,7 +89,10 @@ class Files:
         listing = self._listings.get(where)
         if listing is None:
             listing = self._listings[where] = self._listed(where)
-        return last in listing
+        found = last in listing
+        if found and where in self._changed:
+            self.newest = max(self.newest, _changed_ns(f"{where}/{last}"))
+        return found
 
     def canonical(self, folder: str) -> str:
         """The folder's path without links and dots, and without a slash at its end."""
@@ -96,11 +103,21 @@ class Files:
 
     def _listed(self, folder: str) -> frozenset[str]:
         try:
-            self.newest = max(self.newest, os.stat(folder).st_ctime_ns)  # noqa: PTH116
             with os.scandir(folder) as entries:
-                return frozenset(entry.name for entry in entries if _is_file(entry))
+                listed = frozenset(entry.name for entry in entries if _is_file(entry))
         except OSError:
             return frozenset()
+        if self._since_ns is not None and _changed_ns(folder) >= self._since_ns:
+            self._changed.add(folder)
+        return listed
+
+
+def _changed_ns(path: str) -> int:
+    """When an inode changed last; what is gone again changed just now."""
+    try:
+        return os.stat(path).st_ctime_ns  # noqa: PTH116
+    except OSError:
+        return time.time_ns()
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

@@ -46,15 +46,15 @@ class KnownObjects:
         If anything it was made of changed since `started_ns`, nobody knows what the compiler saw: then the object
         serves this run only and is compiled again in the next.
         """
-        files = self._files.renewed()
+        files = self._files.renewed(started_ns)
         search = self._search(job)
         around = Surroundings(job, search, files)
         # For what is not preprocessed no file is written: it reads nothing but itself.
         read = read_depfile(depfile) or [job.source_path] * (job.language == "assembler")
         size = made.stat().st_size
         entry = observed(key, size, [posixpath.join(COMPILER_FOLDER, path) for path in read], around)
-        certain = read and job_key(self._compiler, job, search, around) == key and files.newest < started_ns
-        if not certain or not _writable(entry):
+        unchanged = job_key(self._compiler, job, search, around) == key and files.newest < started_ns
+        if not (read and unchanged and all(entry.states.values()) and _writable(entry)):
             return self._store.keep(made, secrets.token_hex(16))
         path = self._store.keep(made, entry.object)
         manifest = self._store.manifest_path(key)

@@ -214,6 +214,27 @@ def test_a_header_that_goes_after_it_was_looked_for_is_not_taken_for_read(projec
     assert with_it.reused == 0
 
 
+def test_a_header_that_hides_another_only_after_it_was_read_is_not_taken_for_read(project: Project) -> None:
+    hiding = project.root / "first/two.h"
+    late = project.compiler(f'g++ "$@" && echo "#define TWO 7" > {hiding}')
+    project.build(compiler=late).require()
+    assert project.build(compiler=project.compiler()).reused == 0
+
+
+def test_a_header_that_is_gone_when_its_reader_is_compiled_is_not_remembered(project: Project) -> None:
+    header = project.root / "second/two.h"
+    project.build(compiler=project.compiler(f'g++ "$@" && mv {header} {header}.old')).require()
+    (project.root / "second/two.h.old").rename(header)
+    assert project.build(compiler=project.compiler()).reused == 0
+
+
+def test_other_files_may_come_and_go_in_include_folders(project: Project) -> None:
+    busy = f'touch {project.root}/first/a {project.root}/src/b; rm {project.root}/second/c; exec g++ "$@"'
+    project.write("second/c", "")
+    project.build(compiler=project.compiler(busy)).require()
+    assert project.build(compiler=project.compiler()).reused == 1
+
+
 def test_messages_about_the_source_are_no_fault_of_the_machine() -> None:
     said = b"a.cpp:3:1: error: static assertion failed: out of memory, No space left on device\n    3 | out of memory\n"
     assert not is_out_of_memory(said, 1)
