@@ -105,10 +105,15 @@ class ObjectFile:
         headers = self.sections[numbers]
         if len(numbers) and headers["info"].max() >= len(self.symbols):
             raise InvalidFile("a group of sections has no name", where=self.path)
-        words = [self._slice(*place, np.dtype("<u4")) for place in _places(headers, 4)]
-        flags = np.array([int(found[0]) if len(found) else 0 for found in words], np.int64)
-        members = np.concatenate([found[1:] for found in words] or [np.empty(0, "<u4")]).astype(np.int64)
-        owner = np.repeat(np.arange(len(words)), [max(0, len(found) - 1) for found in words])
+        words, counts = self._gather(headers, np.dtype("<u4"))
+        # The first word of each group says what kind of group it is.
+        first = np.cumsum(counts) - counts
+        is_flag = np.zeros(len(words), bool)
+        is_flag[first[counts > 0]] = True
+        flags = np.zeros(len(headers), np.int64)
+        flags[counts > 0] = words[is_flag]
+        members = words[~is_flag].astype(np.int64)
+        owner = np.repeat(np.arange(len(headers)), np.maximum(counts - 1, 0))
         if len(members) and members.max() >= len(self):
             raise InvalidFile("a group holds a section that does not exist", where=self.path)
         names = self._signatures(headers["info"].astype(np.int64))
@@ -129,12 +134,11 @@ class ObjectFile:
         headers, target = headers[target < len(self)], target[target < len(self)]
         used = wanted[target] & ((self.sections["flags"][target] & SHF_ALLOC) > 0)
         headers, target = headers[used], target[used]
-        tables = [self._slice(*place, RELOCATION) for place in _places(headers, RELOCATION.itemsize)]
-        records = np.concatenate(tables) if tables else np.empty(0, RELOCATION)
+        records, counts = self._gather(headers, RELOCATION)
         symbols = (records["info"] >> np.uint64(32)).astype(np.int64)
         if len(symbols) and symbols.max() >= len(self.symbols):
             raise InvalidFile("a relocation refers to a symbol that does not exist", where=self.path)
-        section = np.repeat(target, [len(table) for table in tables])
+        section = np.repeat(target, counts)
         return Relocations(section, records["offset"].astype(np.int64), symbols, records["addend"])
 
     def _section_headers(self) -> Records:
@@ -191,16 +195,25 @@ class ObjectFile:
             )
         return self.content[offset:end].view(layout)
 
+    def _gather(self, headers: Records, layout: np.dtype[np.generic]) -> tuple[Records, Int64s]:
+        """The contents of many sections behind each other, as records, and how many records each of them has."""
+        starts = headers["offset"].astype(np.uint64)
+        counts = headers["size"] // np.uint64(layout.itemsize)
+        ends = starts + counts * np.uint64(layout.itemsize)
+        limit = len(self.content)
+        if len(starts) and (max(int(starts.max()), int(ends.max())) > limit or int(headers["size"].max()) > limit):
+            raise InvalidFile("a section does not lie in the file", where=self.path, expected=f"{limit} bytes or less")
+        places = zip(starts.tolist(), ends.tolist(), strict=True)
+        whole = b"".join([self._map[start:end] for start, end in places])
+        if len(whole) > limit:
+            raise InvalidFile("sections share bytes of the file", where=self.path)
+        return np.frombuffer(whole, layout), counts.astype(np.int64)
+
     def _text(self, table: bytes, offset: int) -> bytes:
         end = table.find(b"\0", offset, offset + _MAX_NAME)
         if end < 0:
             raise InvalidFile("a name has no end", where=self.path)
         return table[offset:end]
-
-
-def _places(headers: Records, size: int) -> list[tuple[int, int]]:
-    """Of each section: its offset, and how many records of `size` bytes it holds."""
-    return list(zip(headers["offset"].tolist(), (headers["size"] // np.uint64(size)).tolist(), strict=True))
 
 
 def _ends(table: Bytes, starts: Int64s, path: Path) -> Int64s:
