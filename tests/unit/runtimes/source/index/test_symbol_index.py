@@ -8,6 +8,7 @@ import pytest
 
 from opsieve.errors import InvalidFile
 from opsieve.runtimes.source.index import Learned, SymbolIndex
+from opsieve.runtimes.source.index.build import FORMAT
 from opsieve.runtimes.source.index.search import MAX_CANDIDATES
 from tests.unit.runtimes.source.index.small_tree import index_text
 
@@ -88,7 +89,7 @@ def test_a_broken_index_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_an_index_of_another_version_is_refused(index: SymbolIndex, tmp_path: Path) -> None:
     index.save(tmp_path / "index")
     content = (tmp_path / "index").read_bytes()
-    (tmp_path / "index").write_bytes(content.replace(b"\xa6format\x01", b"\xa6format\x7f", 1))
+    (tmp_path / "index").write_bytes(content.replace(b"\xa6format" + bytes((FORMAT,)), b"\xa6format\x7f", 1))
     with pytest.raises(InvalidFile, match="another version"):
         SymbolIndex.load(tmp_path / "index")
 
