@@ -197,7 +197,7 @@ class SourceTree:
         """
         digest = hashlib.blake2b(self.version.encode(), digest_size=16)
         try:
-            for path in sorted(self._read_by_builds()):
+            for path in sorted(self.read_by_builds()):
                 content = hashlib.blake2b(self._contents(path), digest_size=16).digest()
                 digest.update(path.encode(errors="surrogateescape") + b"\0" + content)
         except OSError as error:
@@ -228,7 +228,8 @@ class SourceTree:
             )
         return pure.suffix in _SOURCE_SUFFIXES and (self.root / path).is_file()
 
-    def _read_by_builds(self) -> Iterator[str]:
+    def read_by_builds(self) -> Iterator[str]:
+        """The files that a build reads, as paths from the root, in no order."""
         yield LISTS_FILE
         miniz = (folder.name for folder in (self.root / "third_party").glob("miniz*"))
         for folder in (*_FOLDERS_OF_BUILDS, *(f"third_party/{name}" for name in miniz)):

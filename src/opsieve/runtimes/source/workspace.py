@@ -113,13 +113,23 @@ def open_workspace(
 
     Raises InvalidSourceTree when the tree's generators fail or its sources cannot be read.
     """
-    root = cache_folder() / "source-builds"
-    root.mkdir(parents=True, exist_ok=True)
-    generated = root / f"generated-{_hash(tree.fingerprint(), str(FORMAT))}"
+    generated, folder = workspace_folders(tree, options, compiler)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{generated}.lock"):
         if not generated.is_dir():
             with replacing_folder(generated) as temporary:
                 code_generation.generate(tree, temporary, progress)
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            with replacing_folder(folder) as temporary:
+                _associate(tree, options, compiler, generated, temporary, progress)
+    return _read(tree, options, folder, generated)
+
+
+def workspace_folders(tree: SourceTree, options: BuildOptions, compiler: Compiler) -> tuple[Path, Path]:
+    """Where the generated code and the rewritten sources of a workspace are, or would be."""
+    root = cache_folder() / "source-builds"
+    generated = root / f"generated-{_hash(tree.fingerprint(), str(FORMAT))}"
     key = _hash(
         generated.name,
         compiler.identity,
@@ -127,12 +137,7 @@ def open_workspace(
         *options.flags(_standard(tree), is_kernel=False),
         _support_fingerprint(),
     )
-    folder = root / f"associated-{key}"
-    with FileLock(f"{folder}.lock"):
-        if not folder.is_dir():
-            with replacing_folder(folder) as temporary:
-                _associate(tree, options, compiler, generated, temporary, progress)
-    return _read(tree, options, folder, generated)
+    return generated, root / f"associated-{key}"
 
 
 class _Record(msgspec.Struct, frozen=True):
