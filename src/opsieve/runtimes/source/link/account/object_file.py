@@ -63,6 +63,7 @@ class ObjectFile:
         self.path = path
         self._map = _mapped(path)
         self.content: Bytes = np.frombuffer(self._map, np.uint8)
+        self.sections_offset = int(self.content[: HEADER.itemsize].view(HEADER)[0]["shoff"])
         self.sections = self._section_headers()
         self.symbols, self._strings = self._symbol_table()
         self.symbol_section = self._symbol_sections()
@@ -147,7 +148,7 @@ class ObjectFile:
             raise InvalidFile(
                 f"ELF type {header['type']} is no object", where=self.path, expected=f"ET_REL ({_ET_REL})"
             )
-        count, offset = int(header["shnum"]), int(header["shoff"])
+        count, offset = int(header["shnum"]), self.sections_offset
         if count == 0:
             # More sections than the header's field can say: the first section's size says it.
             count = int(self._slice(offset, 1, SECTION_HEADER)[0]["size"])

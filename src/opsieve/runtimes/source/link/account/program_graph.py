@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from opsieve.code.elf import SHF_ALLOC, Int64s
-from opsieve.runtimes.source.link.account.frames import EH_FRAME, INDEX_ENTRY, read_frames
+from opsieve.runtimes.source.link.account.frames import EH_FRAME, INDEX_ENTRY, Frames, read_frames
 from opsieve.runtimes.source.link.account.object_file import Bools, Groups, ObjectFile, Relocations
 
 _SHF_LINK_ORDER, _SHF_EXCLUDE = 0x80, 0x80000000
@@ -186,10 +186,7 @@ class _Part:
     def _take_frames(self, relocations: Relocations, targets: Int64s, unwinding: Int64s) -> None:
         sources, wanted, functions, sizes, roots, shared = ([_EMPTY] for _ in range(6))
         for number in unwinding.tolist():
-            own = np.flatnonzero(relocations.section == number)
-            own = own[np.argsort(relocations.offset[own], kind="stable")]
-            part = Relocations(*(getattr(relocations, name)[own] for name in ("section", "offset", "symbol", "addend")))
-            frames = read_frames(self._object.contents(number), part, self._object.path)
+            part, frames = _frames(self._object, number, relocations)
             target = targets[part.symbol]
             function, handlers = target[frames.functions], target[frames.further]
             functions.append(function[function >= 0])
@@ -222,3 +219,26 @@ class _Part:
         following = np.append(members[1:], 0)
         following[np.append(starts[1:] - 1, len(members) - 1)] = members[starts]
         return members, following
+
+
+def _frames(found: ObjectFile, section: int, relocations: Relocations) -> tuple[Relocations, Frames]:
+    """The relocations of one unwinding section in order, and what they say."""
+    own = np.flatnonzero(relocations.section == section)
+    own = own[np.argsort(relocations.offset[own], kind="stable")]
+    part = Relocations(*(getattr(relocations, name)[own] for name in ("section", "offset", "symbol", "addend")))
+    return part, read_frames(found.contents(section), part, found.path)
+
+
+def handlers_of(found: ObjectFile) -> tuple[Int64s, Int64s]:
+    """Pairs of sections of an object: functions, and the tables that their frames name. Only those in this object."""
+    wanted = np.zeros(len(found), bool)
+    wanted[found.named(EH_FRAME)] = True
+    relocations = found.relocations(wanted)
+    functions, handlers = [_EMPTY], [_EMPTY]
+    for number in np.flatnonzero(wanted).tolist():
+        part, frames = _frames(found, number, relocations)
+        section = found.symbol_section[part.symbol]
+        both = (section[frames.further] > 0) & (section[frames.further_of] > 0)
+        functions.append(section[frames.further_of][both])
+        handlers.append(section[frames.further][both])
+    return np.concatenate(functions), np.concatenate(handlers)

@@ -71,8 +71,14 @@ class Builder:
         chosen = find_linker(Compiler.find(compiler), linker)
         compile_flags = tuple(flag for flag in flags if flag.startswith("-f"))
         objects = tuple(self._compile(compiler, name, compile_flags) for name in ("main", "operators"))
+        return self.link_objects(chosen, objects, roots, *flags, compiler=compiler)
+
+    def link_objects(
+        self, chosen: Linker, objects: tuple[Path, ...], roots: tuple[str, ...], *flags: str, compiler: str = "g++"
+    ) -> Linked:
+        """Link these objects."""
         given = LinkInput(objects, tuple(sites().roots(OperatorName.parse(root))[0] for root in roots))
-        program = self.folder / "_".join(("program", compiler, linker, *roots, *flags)).replace("::", "-")
+        program = self.folder / "_".join(("program", compiler, chosen.name, *roots, *flags)).replace("::", "-")
         arguments = program.with_suffix(".rsp")
         arguments.write_text(response_file(given))
         command = [compiler, *chosen.flags, *flags, "-Wl,--print-gc-sections", "-o", program, f"@{arguments}"]
