@@ -24,6 +24,7 @@ from opsieve.runtimes.source.options import Interpreter
 
 _COMMON = (
     "opsieve/explain.h",
+    "opsieve/tensor.h",
     "ATen/ATen.h",
     "ATen/Parallel.h",
     "c10/core/InferenceMode.h",

@@ -11,6 +11,7 @@ from opsieve.runtimes.source.output.parts import RuntimeParts
 
 _STANDARD = re.compile(r"-std=(?:gnu|c)\+\+(\w+)")
 _APPLICATION_DECIDES = ("NDEBUG",)
+_SECTIONS = ("-ffunction-sections", "-fdata-sections")  # what the application does not use keeps no operator then
 _FOR_OUR_EYES = ("-Wl,--no-demangle", "-Wl,--error-limit=0")
 
 
@@ -36,11 +37,12 @@ def interface_of(parts: RuntimeParts, macros: Collection[str]) -> Interface:
     """
     flags = parts.compile.flags
     threads = tuple(dict.fromkeys(flag for flag in (*flags, *parts.libraries) if flag in ("-fopenmp", "-pthread")))
+    sections = tuple(flag for flag in _SECTIONS if flag in flags)
     standard = next((match[1] for flag in reversed(flags) if (match := _STANDARD.fullmatch(flag))), "17")
     return Interface(
         standard,
         _definitions(flags, macros),
-        threads,
+        (*sections, *threads),
         (*(flag for flag in parts.link_flags if flag not in _FOR_OUR_EYES), *threads),
         tuple(flag for flag in parts.libraries if flag not in threads),
     )

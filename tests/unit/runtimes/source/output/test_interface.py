@@ -7,14 +7,14 @@ from opsieve.runtimes.source.output.interface import Interface, interface_of
 
 
 def test_flags_that_concern_an_application(parts: RuntimeParts) -> None:
-    flags = ("-std=gnu++20", "-O2", "-fopenmp", "-DA=1", "-DA=2", "-DB", "-DNDEBUG", "-fPIC")
+    flags = ("-std=gnu++20", "-O2", "-ffunction-sections", "-fopenmp", "-DA=1", "-DA=2", "-DB", "-DNDEBUG", "-fPIC")
     changed = replace(
         parts, compile=CompileJob("x.cpp", parts.compile.source, flags), libraries=("-fopenmp", "-lcpuinfo", "-ldl")
     )
     assert interface_of(changed, ("A", "NDEBUG")) == Interface(
         standard="20",
         definitions=("A=2",),
-        compile_options=("-fopenmp",),
+        compile_options=("-ffunction-sections", "-fopenmp"),
         link_options=("-Wl,--gc-sections", "-fopenmp"),
         libraries=("-lcpuinfo", "-ldl"),
     )

@@ -1,10 +1,7 @@
 // Plain arrays, between tensors and files. No operator of PyTorch's is called here: the linker would keep its kernels.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <c10/core/CPUAllocator.h>
-#include <c10/core/ScalarType.h>
-#include <c10/core/TensorImpl.h>
+#include <opsieve/tensor.h>
 
 #include <cstdint>
 #include <cstring>
@@ -85,16 +82,7 @@ inline std::size_t element_count(const std::vector<std::int64_t>& shape) {
 }
 
 inline at::Tensor to_tensor(const Array& array) {
-  const std::size_t size = array.bytes.size();
-  c10::Storage storage(c10::Storage::use_byte_size_t{}, size, c10::GetCPUAllocator()->allocate(size),
-                       c10::GetCPUAllocator(), /*resizable=*/true);
-  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(array.dtype));
-  tensor.unsafeGetTensorImpl()->set_sizes_contiguous(array.shape);
-  if (size != 0) {
-    std::memcpy(tensor.unsafeGetTensorImpl()->storage().unsafeGetStorageImpl()->data_ptr().get(), array.bytes.data(), size);
-  }
-  return tensor;
+  return copied_tensor(array.bytes.data(), array.shape, array.dtype);
 }
 
 // Copies `shape` elements of `item` bytes that lie `strides` elements apart; a stride may be 0 or, for files, descending.
@@ -159,8 +147,7 @@ inline Array from_tensor(const at::Tensor& tensor) {
   array.shape.assign(impl.sizes().begin(), impl.sizes().end());
   const std::vector<std::int64_t> strides(impl.strides().begin(), impl.strides().end());
   const std::size_t item = c10::elementSize(array.dtype);
-  const auto* data = static_cast<const char*>(impl.storage().unsafeGetStorageImpl()->data_ptr().get());
-  array.bytes = gather(data + impl.storage_offset() * static_cast<std::int64_t>(item), array.shape, strides, item);
+  array.bytes = gather(static_cast<const char*>(tensor_data(tensor)), array.shape, strides, item);
   const bool negative = impl.key_set().has(c10::DispatchKey::Negative);
   const bool conjugate = impl.key_set().has(c10::DispatchKey::Conjugate);
   if (array.dtype == c10::ScalarType::ComplexFloat) {
