@@ -28,10 +28,12 @@ def tree_index(workspace: Workspace, progress: Progress = SILENT) -> SymbolIndex
 
 
 def _headers(workspace: Workspace) -> Sequence[tuple[str, Path]]:
-    root = workspace.tree.root
+    """Of the tree, and the configured ones: they tell which `#if` holds."""
+    root, configured = workspace.tree.root, workspace.folder / "config"
+    places = [*((root, root / folder) for folder in _HEADERS), (configured, configured)]
     return [
-        (path.relative_to(root).as_posix(), path)
-        for folder in _HEADERS
-        for path in sorted((root / folder).rglob("*"))
+        (path.relative_to(base).as_posix(), path)
+        for base, folder in places
+        for path in sorted(folder.rglob("*"))
         if path.suffix in _SUFFIXES and path.is_file()
     ]
