@@ -58,24 +58,25 @@ class CompilerRun:
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
         self.folder = folder
-        self._messages = folder / "messages"
         # The time by the clock of the file system, to tell what changed since.
-        self._messages.touch()
-        self.started_ns = self._messages.stat().st_ctime_ns
+        started = folder / "started"
+        started.touch()
+        self.started_ns = started.stat().st_ctime_ns
         self._started = time.monotonic()
-        with self._messages.open("wb") as messages:
-            try:
-                self._process = subprocess.Popen(
-                    command,
-                    cwd=COMPILER_FOLDER,
-                    env=compiler_environment(folder),
-                    stdin=subprocess.DEVNULL,
-                    stdout=messages,
-                    stderr=messages,
-                    start_new_session=True,
-                )
-            except (FileNotFoundError, PermissionError, BlockingIOError) as error:
-                raise CompilerStopped(f"the compiler does not start: {error.strerror}", where=command[0]) from error
+        # In memory: on a full disk the compiler could not even say so.
+        self._messages = os.fdopen(os.memfd_create("messages"), "r+b")
+        try:
+            self._process = subprocess.Popen(
+                command,
+                cwd=COMPILER_FOLDER,
+                env=compiler_environment(folder),
+                stdin=subprocess.DEVNULL,
+                stdout=self._messages,
+                stderr=self._messages,
+                start_new_session=True,
+            )
+        except (FileNotFoundError, PermissionError, BlockingIOError) as error:
+            raise CompilerStopped(f"the compiler does not start: {error.strerror}", where=command[0]) from error
 
     @property
     def elapsed(self) -> float:
@@ -97,6 +98,7 @@ class CompilerRun:
 
     def _ended(self, status: int, usage: resource.struct_rusage) -> Outcome:
         code = self._process.returncode = os.waitstatus_to_exitcode(status)
-        with self._messages.open("rb") as messages:
-            said = messages.read(_LARGEST_MESSAGES)
+        with self._messages:
+            self._messages.seek(0)
+            said = self._messages.read(_LARGEST_MESSAGES)
         return Outcome(code, self.elapsed, usage.ru_maxrss * 1024, said)

@@ -2,7 +2,10 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -105,6 +108,35 @@ def test_a_full_disk(project: Project, said: str) -> None:
         project.build(compiler=project.compiler(f"echo '{said}' >&2; exit 1"))
     assert caught.value.where == str(project.root / "store")
     assert not project.left_over()
+
+
+def test_a_disk_that_is_really_full(project: Project) -> None:
+    """On a file system of 64 KB, for which a namespace of our own is needed."""
+    store = project.root / "store"
+    store.mkdir()
+    project.write("src/main.cpp", "char big[200000] = {1};\n")
+    program = project.write(
+        "program.py",
+        "from pathlib import Path\nfrom tests.unit.runtimes.source.objects.project import Project\n"
+        f"Project(Path({str(project.root)!r})).build()\n",
+    )
+    mounted = [
+        "unshare",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        f'mount -t tmpfs -o size=64k none {store} && exec "$@"',
+    ]
+    if shutil.which("unshare") is None or subprocess.run([*mounted, "sh", "true"], capture_output=True).returncode:
+        pytest.skip("needs user namespaces")
+    run = subprocess.run(
+        [*mounted, "sh", sys.executable, str(program)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert "StoreFull" in run.stderr
 
 
 def test_a_full_disk_when_we_write_ourselves(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
