@@ -43,6 +43,7 @@ COMMANDS: dict[str, Entry] = {
     "build": Entry("opsieve.cli.build", "The main job: a slim PyTorch for models."),
     "verify": Entry("opsieve.cli.verify", "Does the slim PyTorch give the same answers?"),
     "why": Entry("opsieve.cli.why", "Why an operator is there, or why not, and what it costs."),
+    "runtime": Entry("opsieve.cli.runtime", "Hand on what was compiled from source, as one file."),
     "source": Entry("opsieve.cli.source", "PyTorch's source tree, to build from."),
     "doctor": Entry("opsieve.cli.doctor", "What is missing on this machine, with the line that installs it."),
 }

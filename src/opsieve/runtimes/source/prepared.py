@@ -91,7 +91,7 @@ def object_path(folder: Path, name: str) -> Path:
 def load_prepared(workspace: Workspace) -> PreparedObjects | None:
     """The current archive for a workspace; None if there is none, or one for other headers or of another version."""
     try:
-        folder = workspace.folder / _pointer(workspace).read_text(encoding="utf-8").strip()
+        folder = workspace.folder / _pointer(workspace.folder, workspace.options).read_text(encoding="utf-8").strip()
         prepared = read_prepared(folder)
     except (OSError, InvalidFile, UnicodeDecodeError, ValueError):
         return None
@@ -141,19 +141,19 @@ def save_prepared(
                     _link_or_copy(path, object_path(temporary, source))
                 references.save(temporary / REFERENCES)
                 (temporary / RECORD).write_bytes(msgspec.json.encode(record))
-        make_current(workspace, name)
+        make_current_for(workspace.folder, workspace.options, name)
         _remove_old(workspace)
     return PreparedObjects(folder, record)
 
 
-def make_current(workspace: Workspace, name: str) -> None:
-    """Let the archive of this name be the one that is loaded."""
-    with replacing_file(_pointer(workspace), force=True) as temporary:
+def make_current_for(folder: Path, options: BuildOptions, name: str) -> None:
+    """Let the archive of this name be the one that is loaded for these options in a workspace's folder."""
+    with replacing_file(_pointer(folder, options), force=True) as temporary:
         temporary.write_text(f"{name}\n", encoding="utf-8")
 
 
-def _pointer(workspace: Workspace) -> Path:
-    return workspace.folder / f"prepared-{_digest(msgspec.json.encode(workspace.options))}.current"
+def _pointer(folder: Path, options: BuildOptions) -> Path:
+    return folder / f"prepared-{_digest(msgspec.json.encode(options))}.current"
 
 
 def _is_whole(folder: Path) -> bool:

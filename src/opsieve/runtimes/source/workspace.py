@@ -36,7 +36,7 @@ FORMAT = 1
 SUPPORT = Path(__file__).parent / "cpp"
 """C++ of ours that goes into every runtime; also an include folder."""
 
-_THIRD_PARTY = (
+THIRD_PARTY = (
     "fmt/include",
     "cpuinfo/include",
     "flatbuffers/include",
@@ -45,6 +45,8 @@ _THIRD_PARTY = (
     "eigen",
     "pthreadpool/include",
 )
+"""Include folders of submodules, below `third_party`."""
+
 _STANDARD = re.compile(r"set\(\s*CMAKE_CXX_STANDARD\s+(\d+)")
 
 
@@ -91,7 +93,7 @@ class Workspace:
 def include_folders(tree: SourceTree, folder: Path, generated: Path) -> tuple[Path, ...]:
     """In the order of the search."""
     miniz = sorted((tree.root / "third_party").glob("miniz*"))
-    third_party = [tree.root / "third_party" / name for name in _THIRD_PARTY]
+    third_party = [tree.root / "third_party" / name for name in THIRD_PARTY]
     return (
         folder / "config",
         SUPPORT,

@@ -10,9 +10,10 @@ import pytest
 
 from opsieve.operators import OperatorName
 from opsieve.runtimes.source.association.sites import Site, SiteKind, Sites
+from opsieve.runtimes.source.objects import Compiler
 from opsieve.runtimes.source.options import BuildOptions, Threads
 from opsieve.runtimes.source.tree import SourceTree
-from opsieve.runtimes.source.workspace import Workspace
+from opsieve.runtimes.source.workspace import Workspace, workspace_folders
 
 from .fake_tree import fake_tree
 
@@ -38,14 +39,15 @@ NAMED = Site(SiteKind.SCHEMA, OperatorName.parse("my::op"), "named", "app/named.
 
 
 def small_workspace(root: Path, sources: Mapping[str, str] = SOURCES) -> Workspace:
-    """Write the tree and the sources below `root`."""
+    """Write the tree and the sources below `root`; the rest is where the user's cache is."""
     tree = fake_tree(root / "tree")
     (tree / "CMakeLists.txt").write_text("set(CMAKE_CXX_STANDARD 17)\n")
     for name, text in sources.items():
         file = tree / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    for name in ("workspace", "generated"):
-        (root / name).mkdir()
-    paths = {name: tree / name for name in sources}
-    return Workspace(SourceTree.open(tree), OPTIONS, root / "workspace", root / "generated", paths, Sites((NAMED,)), ())
+    opened = SourceTree.open(tree)
+    generated, folder = workspace_folders(opened, OPTIONS, Compiler.find())
+    for place in (generated, folder):
+        place.mkdir(parents=True, exist_ok=True)
+    return Workspace(opened, OPTIONS, folder, generated, {name: tree / name for name in sources}, Sites((NAMED,)), ())

@@ -20,7 +20,7 @@ from opsieve.runtimes.source.workspace import Workspace
 
 from .small_workspace import SOURCES, needs_compiler, small_workspace
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.usefixtures("cache")]
 
 SEEDS = ("app/main.cpp", "opsieve/registrar.cpp")
 LIVE = {*SEEDS, "app/used.cpp", "app/deep.cpp", "app/start.cpp"}

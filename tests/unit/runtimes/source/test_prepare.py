@@ -15,7 +15,7 @@ from opsieve.runtimes.source.workspace import Workspace
 
 from .small_workspace import SOURCES, needs_compiler, small_workspace
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.usefixtures("cache")]
 
 NO_HEADER = {"app/xnn.cpp": "#include <not/installed.h>\nint xnn() { return 1; }\n"}
 BROKEN = {"app/broken.cpp": "int broken( { }\n"}
