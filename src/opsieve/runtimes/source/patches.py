@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from opsieve.runtimes.source.explaining import explaining
+
 
 @dataclass(frozen=True, slots=True)
 class Patch:
@@ -28,8 +30,8 @@ PATCHES = (
 
 
 def patched(name: str, text: str) -> str:
-    """The text of a source with what has to be different."""
+    """The text of a source with what has to be different: here, and for its messages to be explained."""
     for patch in PATCHES:
         if patch.file == name:
             text = text.replace(patch.old, patch.new)
-    return text
+    return explaining(name, text)

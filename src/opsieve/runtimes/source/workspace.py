@@ -228,7 +228,7 @@ def _standard(tree: SourceTree) -> str:
 
 def _support_fingerprint() -> str:
     here = Path(__file__).parent
-    files = [here / "patches.py", *sorted(here.glob("association/*.py"))]
+    files = [here / "patches.py", here / "explaining.py", *sorted(here.glob("association/*.py"))]
     return _hash(*(file.read_text(encoding="utf-8") for file in files if file.is_file()))
 
 
