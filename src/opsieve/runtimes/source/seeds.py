@@ -28,6 +28,7 @@ SEED_RULES = (
     ),
     SeedRule(_fallback("Negative"), "lazily negated tensors have to be made real for kernels that do not know them"),
     SeedRule(_fallback("ZeroTensor"), "tensors of zeros without memory have to be made real"),
+    SeedRule(re.compile(r"\bTensorMaker::make_tensor\("), "applications make tensors of their data: at::from_blob"),
     SeedRule(re.compile(r"C10_REGISTER_GUARD_IMPL\(\s*CPU\s*,"), "every device guard asks for that of the CPU"),
 )
 """Which keys a tensor can have in a runtime without functorch, Python or tracing."""
