@@ -1,8 +1,9 @@
 """Tables of exception handlers that go with their functions.
 
-g++ and clang put the handlers of each function into a section of its own, `.gcc_except_table.NAME`, to which only the unwinding
-tables refer. lld keeps such a section whether or not the function is live, unless it is in the function's group or its
-header names the function's section (SHF_LINK_ORDER, as newer compilers write it). Naming it changes two fields of a header.
+g++ and clang put the handlers of each function into a section of its own, `.gcc_except_table.NAME`, to which only the
+unwinding tables refer. lld keeps such a section whether or not the function is live, unless it is in the function's
+group or its header names the function's section (SHF_LINK_ORDER, as newer compilers write it). Naming it changes two
+fields of a header.
 """
 
 from __future__ import annotations

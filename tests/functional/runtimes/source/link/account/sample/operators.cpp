@@ -22,13 +22,29 @@ __attribute__((noinline)) int dead_guarded(int size) {
   }
 }
 
-__attribute__((noinline)) void call_mm() { NEEDS("opsieve_op_4test2mm"); ++sink; }
-__attribute__((noinline)) void call_add() { NEEDS("opsieve_op_4test3add6Tensor"); --sink; }
+namespace at {
+namespace _ops {
+struct mm {
+  static void call();
+};
+struct add_Tensor {
+  static void call();
+  static void redispatch();
+};
+struct relu {
+  static void call();
+};
+__attribute__((noinline)) void mm::call() { NEEDS("opsieve_op_4test2mm"); ++sink; }
+__attribute__((noinline)) void add_Tensor::call() { NEEDS("opsieve_op_4test3add6Tensor"); --sink; }
+__attribute__((noinline)) void add_Tensor::redispatch() { NEEDS("opsieve_op_4test3add6Tensor"); ----sink; }
+__attribute__((noinline)) void relu::call() { NEEDS("opsieve_op_4test4relu"); sink = 9; }
+} // namespace _ops
+} // namespace at
 
-void kernel_conv() { sink += guarded(0) + table_of_conv[sink & 63]; call_mm(); call_add(); }
-void kernel_mm() { sink += 2; call_add(); }
+void kernel_conv() { sink += guarded(0) + table_of_conv[sink & 63]; at::_ops::mm::call(); at::_ops::add_Tensor::call(); }
+void kernel_mm() { sink += 2; at::_ops::add_Tensor::redispatch(); }
 void kernel_add() { sink += table_of_add[sink & 255]; }
-void kernel_relu() { sink += dead_guarded(4); call_add(); }
+void kernel_relu() { sink += dead_guarded(4); at::_ops::add_Tensor::call(); }
 void interpreter_len() { sink += 5; }
 
 ENTRY(1, "opsieve_op_4test4conv", RELOCATION("opsieve_kernel_CPU_4test4conv"), schema);
