@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from opsieve.code.elf import SHF_EXECINSTR, SHT_NOBITS, Int64s
+from opsieve.code.elf import SHF_EXECINSTR, SHT_NOBITS, ElfFile, Int64s
 from opsieve.operators import OperatorName
 from opsieve.runtimes.source.association.names import TABLE
 from opsieve.runtimes.source.association.sites import ROOT_KINDS, Site, SiteKind
 from opsieve.runtimes.source.link.account.marking import Live
+from opsieve.runtimes.source.link.account.merging import find_merged
 from opsieve.runtimes.source.link.account.object_file import Bools
 from opsieve.runtimes.source.link.account.program_graph import ProgramGraph
 
@@ -24,7 +25,7 @@ CODE, CONSTANTS, DATA, UNWINDING = range(4)
 
 @dataclass(frozen=True)
 class LiveGraph:
-    """Nodes: first the live sections, then the operators, last the root.
+    """Nodes: first the live sections, then the operators, then what sections share, last the root.
 
     An operator's node stands for the sections of its own registrations, whose nodes have neither edges nor weight.
     Everything else can be reached from the root.
@@ -42,14 +43,11 @@ class LiveGraph:
 
     sources: Int64s
     targets: Int64s
-    section_weights: Int64s
-    """Bytes of each live section; a column for each kind."""
-
     weights: Int64s
-    """The same by node: those of an operator's registrations are with the operator."""
+    """Bytes of each node; a column for each kind."""
 
-    objects: Int64s
-    """Of each section's node, the number of its object."""
+    by_object: Int64s
+    """The same by object."""
 
     @property
     def count(self) -> int:
@@ -68,7 +66,7 @@ class LiveGraph:
 
     def is_operator(self, nodes: Int64s) -> Bools:
         """Which of the nodes are operators."""
-        return (nodes >= self.first_operator) & (nodes < self.root)
+        return (nodes >= self.first_operator) & (nodes < self.first_operator + len(self.operators))
 
     def node(self, operator: OperatorName) -> int:
         """The node of an operator."""
@@ -80,26 +78,31 @@ class LiveGraph:
         return csr_matrix((np.ones(len(sources)), (sources, targets)), (self.count, self.count))
 
 
-def live_graph(graph: ProgramGraph, live: Live, sites: Mapping[str, Site], asked: Iterable[str]) -> LiveGraph:
+def live_graph(
+    graph: ProgramGraph, live: Live, program: ElfFile, sites: Mapping[str, Site], asked: Iterable[str]
+) -> LiveGraph:
     """Reduce a program to what lives. `sites` are the registrations by symbol, `asked` the symbols to keep."""
     number_of = np.full(int(graph.first[-1]) + 1, -1)
     number_of[live.order] = np.arange(len(live.order))
     found = _registrations(graph, live, sites)
     operators = tuple(sorted({site.operator for site in found.values() if site.kind in ROOT_KINDS}))
-    node_of = {operator: len(live.order) + place for place, operator in enumerate(operators)}
     to_node = number_of.copy()
     for section, site in found.items():
         if site.kind in ROOT_KINDS:
-            to_node[section] = node_of[site.operator]
-    root = len(live.order) + len(operators)
+            to_node[section] = len(live.order) + operators.index(site.operator)
+    weights = _weights(graph, live.order)
+    merged = find_merged(graph, live, weights, program)
+    weights[number_of[merged.emptied]] = 0
+    first_part = len(live.order) + len(operators)
+    root = first_part + len(merged.weights)
     kept = (number_of[graph.sources] >= 0) & (number_of[graph.targets] >= 0)
-    sources = np.concatenate([to_node[graph.sources[kept]], np.full(len(live.roots), root)])
-    targets = np.concatenate([to_node[graph.targets[kept]], to_node[live.roots]])
+    ends = (to_node[graph.sources[kept]], to_node[merged.users], np.full(len(live.roots), root))
+    sources = np.concatenate(ends)
+    targets = np.concatenate([to_node[graph.targets[kept]], first_part + merged.parts, to_node[live.roots]])
     sources, targets = np.divmod(np.unique(sources * (root + 1) + targets), root + 1)
     entries: dict[OperatorName, list[Site]] = {}
     for site in found.values():
         entries.setdefault(site.operator, []).append(site)
-    weights = _weights(graph, live.order)
     return LiveGraph(
         live.order,
         operators,
@@ -107,9 +110,16 @@ def live_graph(graph: ProgramGraph, live: Live, sites: Mapping[str, Site], asked
         frozenset(sites[symbol].operator for symbol in asked if symbol in sites),
         sources,
         targets,
-        weights,
-        _by_node(weights, to_node[live.order], root + 1),
-        np.searchsorted(graph.first, live.order, "right") - 1,
+        _by_node(
+            np.concatenate([weights, merged.weights]),
+            np.concatenate([to_node[live.order], first_part + np.arange(len(merged.weights))]),
+            root + 1,
+        ),
+        _by_node(
+            np.concatenate([weights, merged.weights]),
+            np.concatenate([np.searchsorted(graph.first, live.order, "right") - 1, merged.objects]),
+            len(graph.objects),
+        ),
     )
 
 

@@ -92,7 +92,7 @@ def reachable(graph: LiveGraph, core: Bools) -> dict[int, Int64s]:
     """Of each operator's node: the bytes of all it leads to, further operators included, the runtime itself not."""
     matrix = graph.matrix(~core[graph.sources] & ~core[graph.targets])
     sums = {}
-    for node in range(graph.first_operator, graph.root):
+    for node in range(graph.first_operator, graph.first_operator + len(graph.operators)):
         order = breadth_first_order(matrix, node, return_predecessors=False)
         sums[node] = graph.weights[order].sum(axis=0)
     return sums

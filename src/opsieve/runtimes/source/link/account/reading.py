@@ -42,7 +42,7 @@ def read_account(
     graph = read_program(given.objects)
     output = ElfFile(program, or_program=True)
     live = live_sections(graph, output, given, sites, frames_are_roots=linker.kind is not LinkerKind.GNU)
-    reduced = live_graph(graph, live, sites.by_symbol, given.roots)
+    reduced = live_graph(graph, live, output, sites.by_symbol, given.roots)
     return _account(graph, reduced, [names.get(path, path.name) for path in given.objects], runtime, _loaded(output))
 
 
@@ -97,7 +97,7 @@ def _account(
     graph: ProgramGraph, live: LiveGraph, names: Sequence[str], runtime: RuntimeIdentity, loaded: int
 ) -> LinkAccount:
     needs = find_needs(live)
-    operators = range(live.first_operator, live.root)
+    operators = range(live.first_operator, live.first_operator + len(live.operators))
     dominators = find_dominators(live.sources, live.targets, live.weights, live.root, operators)
     functions: dict[str, int] = {}
     found = tuple(_needs(graph, live, needs, functions))
@@ -149,9 +149,7 @@ def _operators(live: LiveGraph, needs: Needs, dominators: Dominators) -> Iterato
 
 
 def _files(live: LiveGraph, names: Sequence[str]) -> tuple[FileSizes, ...]:
-    weights = np.zeros((len(names), 4), np.int64)
-    np.add.at(weights, live.objects, live.section_weights)
-    return tuple(sorted(FileSizes(name, _sizes(row)) for name, row in zip(names, weights, strict=True)))
+    return tuple(sorted(FileSizes(name, _sizes(row)) for name, row in zip(names, live.by_object, strict=True)))
 
 
 def _operator(live: LiveGraph, node: int) -> OperatorName:

@@ -9,8 +9,10 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from opsieve.code.elf import STT_FUNC, ElfFile
 from opsieve.operators import OperatorName
 from opsieve.runtimes.source.association.names import interpreter_symbol, kernel_symbol, operator_symbol
 from opsieve.runtimes.source.association.sites import Site, SiteKind, Sites
@@ -24,7 +26,7 @@ from opsieve.select.selection import RuntimeIdentity
 SAMPLE = Path(__file__).parent / "sample"
 FLAGS = ("-std=c++17", "-O2", "-ffunction-sections", "-fdata-sections")
 RUNTIME = RuntimeIdentity("2.6.0", "f00d")
-OPERATORS = ("test::conv", "test::mm", "test::add.Tensor", "test::relu", "test::zero")
+OPERATORS = ("test::conv", "test::mm", "test::add.Tensor", "test::relu", "test::zero", "test::twin")
 _REMOVED = re.compile(
     r"removing unused section (?:(?P<file>\S+):\((?P<name>.*)\)|'(?P<gnu_name>.*)' in file '(?P<gnu_file>.*)')"
 )
@@ -56,6 +58,28 @@ class Linked:
         """What we say about it."""
         names = {path: path.name.partition(".")[0] + ".cpp" for path in self.given.objects}
         return read_account(self.program, self.given, names, sites(), self.linker, RUNTIME)
+
+    def addresses(self) -> dict[str, int]:
+        """Function -> address, of the functions that are in the program under one name."""
+        return {name: address for name, (address, _) in self._functions().items()}
+
+    def size(self, name: str) -> int:
+        """Bytes of a function."""
+        return self._functions()[name][1]
+
+    def folded_with(self, folded: Linked) -> list[str]:
+        """The functions of this program that in `folded` have the address of another, but for one of each."""
+        seen: dict[int, str] = {}
+        # Constructors and destructors have several names for one address.
+        own = {address: name for name, address in self.addresses().items() if name in folded.addresses()}.values()
+        return [name for name in sorted(own) if seen.setdefault(folded.addresses()[name], name) != name]
+
+    def _functions(self) -> dict[str, tuple[int, int]]:
+        program = ElfFile(self.program, or_program=True)
+        symbols = program.symbols[(program.symbols["info"] & 15 == STT_FUNC) & (program.symbols["shndx"] > 0)]
+        names = program.names_of(symbols["name"].astype(np.int64))
+        places = zip(symbols["value"].tolist(), symbols["size"].tolist(), strict=True)
+        return {name.decode(): place for name, place in zip(names, places, strict=True)}
 
 
 class Builder:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from opsieve.code.elf import ElfFile
 from opsieve.errors import GroundTruthMismatch, InvalidFile, InvalidLibrary
 from opsieve.operators import OperatorName
 from opsieve.runtimes.source.link.account import (
@@ -19,8 +20,8 @@ from opsieve.runtimes.source.link.account import (
 )
 from tests.functional.runtimes.source.link.account.conftest import LEN, RUNTIME, Builder, Linked, sites
 
-CONV, MM, ADD, RELU, ZERO = (
-    OperatorName.parse(f"test::{name}") for name in ("conv", "mm", "add.Tensor", "relu", "zero")
+CONV, MM, ADD, RELU, ZERO, TWIN = (
+    OperatorName.parse(f"test::{name}") for name in ("conv", "mm", "add.Tensor", "relu", "zero", "twin")
 )
 
 
@@ -82,11 +83,30 @@ def test_sizes_are_those_of_the_program(linked: Linked) -> None:
     assert 0.5 * account.program_bytes < account.total.total < account.program_bytes
 
 
+def test_merged_functions_count_once(builder: Builder) -> None:
+    """Two kernels of the sample, one in each source, have the same code; each operator alone would need it."""
+    roots = ("test::conv", "test::twin")
+    plain = builder.link("g++", "lld", roots, "-no-pie")
+    folded = builder.link("g++", "lld", roots, "-no-pie", "-Wl,--icf=all")
+    (size,) = {plain.size(f"_Z{len(name)}{name}v") for name in ("kernel_mm", "kernel_twin")}
+    assert size > 0
+    one, other = plain.account(), folded.account()
+    merged = sum(plain.size(name) for name in plain.folded_with(folded))
+    assert one.total.code - other.total.code == merged >= size
+    assert other.operator(TWIN).exclusive.code < one.operator(TWIN).exclusive.code
+
+
+def test_equal_strings_count_once(builder: Builder) -> None:
+    linked = builder.link("g++", "lld", ("test::conv",), "-no-pie")
+    rodata = ElfFile(linked.program, or_program=True).section(".rodata").size
+    assert 0 <= rodata - linked.account().total.constants < 64  # the start-up code's own constant, and alignment
+
+
 @pytest.mark.parametrize("linker", ["bfd", "gold", "mold"])
 def test_other_linkers_and_what_they_keep(builder: Builder, linker: str) -> None:
     account = builder.link("g++", linker, ("test::conv",), "-no-pie").account()
     exact = {CONV, MM, ADD, ZERO}
-    everything = exact | {RELU, LEN}
+    everything = exact | {RELU, LEN, TWIN}
     assert {operator.name for operator in account.operators} == (exact if linker == "bfd" else everything)
     assert (None, RELU) in {(need.source, need.target) for need in account.needs} or linker == "bfd"
     assert [operator.name for operator in account.operators if operator.asked] == [CONV]

@@ -3,6 +3,14 @@
 
 int sink;
 
+namespace at {
+namespace _ops {
+struct add_Tensor {
+  static void redispatch();
+};
+} // namespace _ops
+} // namespace at
+
 extern "C" {
 extern const Registration* const __start_opsieve_registrations[] __attribute__((weak, visibility("hidden")));
 extern const Registration* const __stop_opsieve_registrations[] __attribute__((weak, visibility("hidden")));
@@ -14,6 +22,12 @@ int Shape::area() const { return counter(); }
 static std::string greeting = "hello";
 
 __attribute__((noinline)) static void clear() { NEEDS("opsieve_op_4test4zero"); sink = 0; }
+
+// Equal to a kernel of the other source.
+static void schema() { ++sink; }
+void kernel_twin() { sink += 2; at::_ops::add_Tensor::redispatch(); }
+ENTRY(1, "opsieve_op_4test4twin", RELOCATION("opsieve_kernel_CPU_4test4twin"), schema);
+ENTRY(2, "opsieve_kernel_CPU_4test4twin", "", kernel_twin);
 
 int main() {
   Shape shape;
