@@ -24,9 +24,9 @@ static std::string greeting = "hello";
 __attribute__((noinline)) static void clear() { NEEDS("opsieve_op_4test4zero"); sink = 0; }
 
 // Equal to a kernel of the other source.
-static void schema() { ++sink; }
+static void twin_schema() { ++sink; }
 void kernel_twin() { sink += 2; at::_ops::add_Tensor::redispatch(); }
-ENTRY(1, "opsieve_op_4test4twin", RELOCATION("opsieve_kernel_CPU_4test4twin"), schema);
+ENTRY(1, "opsieve_op_4test4twin", RELOCATION("opsieve_kernel_CPU_4test4twin"), twin_schema);
 ENTRY(2, "opsieve_kernel_CPU_4test4twin", "", kernel_twin);
 
 int main() {
