@@ -77,7 +77,7 @@ _OPTIONS = (
     ),
     click.option(
         "--blas",
-        type=click.Choice(["none", "openblas", "eigen"]),
+        type=click.Choice(["none", "openblas"]),
         default="none",
         show_default=True,
         help="Who multiplies matrices; `none` is PyTorch's own loops.",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from opsieve.runtimes.source.options import Blas, BuildOptions, Threads
+from opsieve.runtimes.source.options import Blas, BuildOptions, CpuLevel, Threads
+
+_VECTORISED = (CpuLevel.AVX2, CpuLevel.AVX512)
+"""The levels whose vector classes call SLEEF for what is no instruction."""
 
 
 def libraries(options: BuildOptions) -> tuple[str, ...]:
     """Flags for the compiler driver, in the order of the link."""
     return (
         *(("-fopenmp",) if options.threads is Threads.OPENMP else ()),
+        *(("-lpthreadpool",) if options.threads is Threads.NATIVE else ()),
         *(("-lopenblas",) if options.blas is Blas.OPENBLAS else ()),
+        *(("-lsleef",) if options.cpu in _VECTORISED else ()),
         "-lcpuinfo",
         "-ldl",
         "-lpthread",

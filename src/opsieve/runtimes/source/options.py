@@ -35,7 +35,6 @@ class Blas(StrEnum):
     """PyTorch's own loops."""
 
     OPENBLAS = "openblas"
-    EIGEN = "eigen"
 
 
 class Threads(StrEnum):
@@ -43,10 +42,10 @@ class Threads(StrEnum):
 
     OPENMP = "openmp"
     NATIVE = "native"
-    """PyTorch's own thread pool."""
+    """PyTorch's own pool, on top of the library pthreadpool."""
 
     NONE = "none"
-    """One thread; PyTorch's own pool of one."""
+    """One thread: the code for OpenMP, compiled without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +90,9 @@ class BuildOptions:
     def config_values(self) -> dict[str, str]:
         """What the templates of the configured headers are given."""
         return {
-            "AT_PARALLEL_OPENMP": str(int(self.threads is Threads.OPENMP)),
-            "AT_PARALLEL_NATIVE": str(int(self.threads is not Threads.OPENMP)),
+            "AT_PARALLEL_OPENMP": str(int(self.threads is not Threads.NATIVE)),
+            "AT_PARALLEL_NATIVE": str(int(self.threads is Threads.NATIVE)),
             "AT_BUILD_WITH_BLAS": str(int(self.blas is Blas.OPENBLAS)),
-            "CAFFE2_USE_EIGEN_FOR_BLAS": str(int(self.blas is Blas.EIGEN)),
         }
 
     @property

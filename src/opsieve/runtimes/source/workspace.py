@@ -26,9 +26,9 @@ from opsieve.runtimes.source.association.tree import Associated, associate
 from opsieve.runtimes.source.configuration import configured_headers
 from opsieve.runtimes.source.objects.compiler import Compiler, compiler_environment
 from opsieve.runtimes.source.objects.job import CompileJob
-from opsieve.runtimes.source.options import BuildOptions, Interpreter, is_kernel_file
+from opsieve.runtimes.source.options import BuildOptions, Interpreter, Threads, is_kernel_file
 from opsieve.runtimes.source.patches import patched
-from opsieve.runtimes.source.tree import FULL_INTERPRETER, LITE_INTERPRETER, SourceTree
+from opsieve.runtimes.source.tree import FULL_INTERPRETER, LITE_INTERPRETER, SourceGroup, SourceTree
 
 FORMAT = 1
 """To be raised whenever what is generated or rewritten changes."""
@@ -185,6 +185,8 @@ def _read(tree: SourceTree, options: BuildOptions, folder: Path, generated: Path
 
 def _original_sources(tree: SourceTree, options: BuildOptions, generated: Path) -> dict[str, Path]:
     groups = FULL_INTERPRETER if options.interpreter is Interpreter.FULL else LITE_INTERPRETER
+    if options.threads is Threads.NATIVE:
+        groups |= {SourceGroup.PTHREADPOOL}
     return {
         **{name: tree.root / name for name in tree.sources(groups)},
         **code_generation.registration_files(generated),

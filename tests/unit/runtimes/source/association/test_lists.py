@@ -41,7 +41,8 @@ def test_macros_in_a_list_are_expanded_by_the_preprocessor() -> None:
         seen.append(marked)
         both = (
             'OperatorGeneratorArgs(SelectiveStr<is("aten::add" ".int(int a) -> int")>("aten::add" ".int(int a) -> int")'
-            ', fn, alias()), OperatorGeneratorArgs(SelectiveStr<true>("aten::add.float(float a) -> float"), fn, alias())'
+            ", fn, alias()), "
+            'OperatorGeneratorArgs(SelectiveStr<true>("aten::add.float(float a) -> float"), fn, alias())'
         )
         return '# 1 "<stdin>"\n' + marked.replace("DEFINE_BOTH(add, +)", f'{both}\n# 7 "x.cpp"\n')
 
