@@ -42,6 +42,7 @@ COMMANDS: dict[str, Entry] = {
     "graph": Entry("opsieve.cli.graph", "The operators of a library, and which needs which."),
     "build": Entry("opsieve.cli.build", "The main job: a slim PyTorch for models."),
     "verify": Entry("opsieve.cli.verify", "Does the slim PyTorch give the same answers?"),
+    "check": Entry("opsieve.cli.check", "Will a model load and run on a runtime? All that is missing."),
     "why": Entry("opsieve.cli.why", "Why an operator is there, or why not, and what it costs."),
     "runtime": Entry("opsieve.cli.runtime", "Hand on what was compiled from source, as one file."),
     "source": Entry("opsieve.cli.source", "PyTorch's source tree, to build from."),

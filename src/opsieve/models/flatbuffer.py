@@ -46,6 +46,11 @@ def read_flatbuffer(path: Path) -> ModelNeeds:
         return _read(path, Buffer(data, str(path)))
 
 
+def bytecode_version(buffer: Buffer) -> int:
+    """The version that the file says its functions have."""
+    return buffer.root().number(_MODULE_VERSION, "<I")
+
+
 def _read(path: Path, buffer: Buffer) -> ModelNeeds:
     module = buffer.root()
     check_version(module.number(_MODULE_VERSION, "<I"), str(path))

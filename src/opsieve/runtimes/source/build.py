@@ -12,6 +12,7 @@ from filelock import FileLock
 from opsieve.errors import InvalidFile
 from opsieve.models.needs import ModelNeeds
 from opsieve.progress import SILENT, Progress
+from opsieve.runtimes.source.capabilities import capabilities_of
 from opsieve.runtimes.source.index import NOTHING_LEARNED, Learned
 from opsieve.runtimes.source.libraries import libraries
 from opsieve.runtimes.source.link.account import LinkAccount, read_account, selection_of
@@ -186,6 +187,7 @@ def _parts(
         selection=selection,
         account=_size_tables(account),
         command=request.command,
+        capabilities=capabilities_of(workspace, request.policy, linked.objects),
         header_record=workspace.folder / "headers.json",
     )
 

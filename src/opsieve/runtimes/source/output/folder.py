@@ -10,6 +10,7 @@ from opsieve.emit.selected_operators import selected_operators_yaml
 from opsieve.errors import BuildFailed, OutputExists
 from opsieve.files import refuse_existing, replacing_folder
 from opsieve.progress import SILENT, Progress
+from opsieve.runtimes.source.capabilities import CAPABILITIES, capabilities_to_json
 from opsieve.runtimes.source.output.archive import strip, write_archive
 from opsieve.runtimes.source.output.cmake import PACKAGE, cmake_config, cmake_version
 from opsieve.runtimes.source.output.header_record import kept_headers
@@ -80,6 +81,7 @@ def _write_all(parts: RuntimeParts, folder: Path, progress: Progress) -> None:
         SIZES: sizes_text(parts.account),
         SIZES_JSON: sizes_json(parts.account).decode(),
         COMMAND: shlex.join(parts.command) + "\n",
+        CAPABILITIES: capabilities_to_json(parts.capabilities).decode(),
         README: readme_text(parts, interface, includes, LIBRARY),
     }.items():
         (folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from opsieve.runtimes.source.capabilities import Capabilities
 from opsieve.runtimes.source.objects import CompileJob, Compiler
 from opsieve.runtimes.source.options import Interpreter
 from opsieve.runtimes.source.output.sizes import LinkAccount
@@ -45,6 +46,9 @@ class RuntimeParts:
     account: LinkAccount
     command: tuple[str, ...]
     """The words that made it, the program's name first."""
+
+    capabilities: Capabilities
+    """What models it loads."""
 
     shared: Path | None = None
     """The same as a shared library."""

@@ -20,6 +20,7 @@ def test_the_folder_holds_what_it_says(parts: RuntimeParts, tmp_path: Path) -> N
     assert files == {
         "README.txt",
         "bin/run",
+        "capabilities.json",
         "command.txt",
         "include/inner/toy/macro.h",
         "include/toy/all.h",
