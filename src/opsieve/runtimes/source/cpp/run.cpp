@@ -2,6 +2,7 @@
 #include <opsieve/explain.h>
 #include <opsieve/run/compare.h>
 #include <opsieve/run/model.h>
+#include <opsieve/run/recorded.h>
 #include <opsieve/run/report.h>
 #include <opsieve/run/values.h>
 
@@ -88,7 +89,13 @@ Report perform(const Options& options) {
   report.load = milliseconds_since(start);
   report.methods = methods(model);
   if (!options.check_only) {
+    if (!options.operators.empty()) {
+      Recorded::start();
+    }
     run_model(options, model, inputs, report);
+    if (!options.operators.empty()) {
+      Recorded::write(options.operators);
+    }
   }
   return report;
 }

@@ -32,6 +32,7 @@ struct Options {
   std::vector<InputOption> inputs;
   std::vector<std::string> expected;
   std::string output;
+  std::string operators;
   std::int64_t below = 10;
   std::int64_t repeat = 1;
   int threads = 0;
@@ -64,6 +65,8 @@ What to do:
   --expect FILE.npy     compare; once for each tensor or number returned, in order
   --tolerance T         largest difference, as a part of the largest value expected
                         (1e-5); integers and booleans must be equal
+  --operators FILE      write the operators that were dispatched, one a line, for
+                        opsieve build --policy traced --ops-from FILE
   --check-only          load the model and name every operator it lacks; do not run
   --json                say it as JSON
 
@@ -148,7 +151,7 @@ class Parser {
     const std::size_t equals = whole.find('=');
     const std::string name = whole.substr(0, equals);
     static const char* const known[] = {"--shape", "--dtype", "--input", "--value", "--expect", "--method", "--repeat",
-                                        "--threads", "--tolerance", "--output", "--below"};
+                                        "--threads", "--tolerance", "--output", "--below", "--operators"};
     bool is_known = false;
     for (const char* candidate : known) {
       is_known = is_known || name == candidate;
@@ -190,6 +193,8 @@ class Parser {
       options_.threads = static_cast<int>(std::min<std::int64_t>(detail::integer(name, value, 1), 4096));
     } else if (name == "--output") {
       options_.output = value;
+    } else if (name == "--operators") {
+      options_.operators = value;
     } else {
       tolerance(value);
     }
