@@ -45,7 +45,8 @@ class Recorded {
     if (const auto name = function.operator_name()) {
       static std::mutex mutex;
       const std::lock_guard<std::mutex> lock(mutex);
-      names().insert(name->name + (name->overload_name.empty() ? "" : "." + name->overload_name));
+      // A bare name would mean all overloads.
+      names().insert(name->name + "." + (name->overload_name.empty() ? "default" : name->overload_name));
     }
     return nullptr;
   }
