@@ -29,7 +29,7 @@ CONV, MM, ADD, ZERO = (OperatorName.parse(f"aten::{name}") for name in ("conv2d"
 
 def kept(name: OperatorName, *, asked: bool = False, only_here: tuple[OperatorName, ...] = ()) -> KeptOperator:
     size = Sizes(code=12_300)
-    return KeptOperator(name, (SiteKind.SCHEMA,), ("CPU",), "kernels.cpp", 1, asked, size, size, only_here)
+    return KeptOperator(name, (SiteKind.SCHEMA,), ("CPU",), "kernels.cpp", 1, asked, size, size, size, only_here)
 
 
 ACCOUNT = LinkAccount(

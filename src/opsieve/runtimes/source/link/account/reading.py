@@ -102,16 +102,15 @@ def _account(
     functions: dict[str, int] = {}
     found = tuple(_needs(graph, live, needs, functions))
     core = _sizes(live.weights[needs.core].sum(axis=0))
-    tops = [node for node in operators if not dominators.above[node]]
-    alone = Sizes.sum(_sizes(dominators.sums[node]) for node in tops)
+    kept = tuple(_operators(live, needs, dominators))
     return LinkAccount(
         runtime=runtime,
-        operators=tuple(_operators(live, needs, dominators)),
+        operators=kept,
         needs=found,
         functions=tuple(functions),
         files=_files(live, names),
         core=core,
-        shared=_sizes(live.weights.sum(axis=0)) - core - alone,
+        shared=_sizes(live.weights.sum(axis=0)) - core - Sizes.sum(operator.own for operator in kept),
         program_bytes=loaded,
     )
 
@@ -131,6 +130,10 @@ def _operators(live: LiveGraph, needs: Needs, dominators: Dominators) -> Iterato
     for node, above in dominators.above.items():
         for other in above:
             below.setdefault(other, []).append(_operator(live, node))
+    own = {node: total.copy() for node, total in dominators.sums.items()}
+    for node, above in dominators.above.items():
+        for nearest in above[:1]:
+            own[nearest] -= dominators.sums[node]
     for place, name in enumerate(live.operators):
         node = live.first_operator + place
         entries = live.entries[name]
@@ -143,6 +146,7 @@ def _operators(live: LiveGraph, needs: Needs, dominators: Dominators) -> Iterato
             line=first.line,
             asked=name in live.asked,
             exclusive=_sizes(dominators.sums[node]),
+            own=_sizes(own[node]),
             reachable=_sizes(reach[node]),
             only_here=tuple(sorted(below.get(node, ()))),
         )

@@ -76,6 +76,9 @@ class KeptOperator:
     exclusive: Sizes
     """What would go without it."""
 
+    own: Sizes
+    """The same, but for what further operators need alone: these do add up."""
+
     reachable: Sizes
     """Everything that it leads to, further operators included, what the runtime itself needs not."""
 
@@ -139,6 +142,11 @@ class LinkAccount:
         if found is None:
             raise UnknownOperator(f"{name} is not in this runtime")
         return found
+
+    @property
+    def alone(self) -> Sizes:
+        """What single operators need, and nothing else does. With `core` and `shared` it makes up the total."""
+        return Sizes.sum(operator.own for operator in self.operators)
 
     @property
     def total(self) -> Sizes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from opsieve.runtimes.source.link.account import (
     chains_to,
     read_account,
 )
+from opsieve.runtimes.source.link.left_out import write_left_out
 from tests.functional.runtimes.source.link.account.conftest import LEN, RUNTIME, Builder, Linked, sites
 
 CONV, MM, ADD, RELU, ZERO, TWIN = (
@@ -72,7 +74,10 @@ def test_what_would_go_without_an_operator(linked: Linked, builder: Builder) -> 
 def test_every_byte_is_put_down_once(linked: Linked) -> None:
     account = linked.account()
     tops = [account.operator(name).exclusive for name in (CONV, ZERO, LEN)]
-    assert account.core + account.shared + Sizes.sum(tops) == account.total
+    assert account.alone == Sizes.sum(tops)
+    assert account.core + account.shared + account.alone == account.total
+    assert account.operator(MM).own == account.operator(MM).exclusive
+    assert account.operator(CONV).own.total < account.operator(CONV).exclusive.total
     assert [file.name for file in account.files] == ["main.cpp", "operators.cpp"]
     assert min(file.sizes.total for file in account.files) > 100
 
@@ -117,6 +122,22 @@ def test_merged_functions_leave_the_operators_as_they_are(builder: Builder) -> N
     folded = builder.link("g++", "lld", ("test::conv",), "-no-pie", "-Wl,--icf=all").account()
     assert [operator.name for operator in folded.operators] == [operator.name for operator in plain.operators]
     assert folded.needs == plain.needs
+
+
+def test_an_operator_that_was_left_out_by_name(builder: Builder, linked: Linked, tmp_path: Path) -> None:
+    """Something else has taken the place of its registration: it is not there, though code refers to it."""
+    write_left_out(["opsieve_op_4test2mm"], tmp_path / "left_out.cpp")
+    subprocess.run(["g++", "-c", tmp_path / "left_out.cpp", "-o", tmp_path / "left_out.o"], check=True)
+    objects = (*linked.given.objects, tmp_path / "left_out.o")
+    account = builder.link_objects(linked.linker, objects, ("test::conv",), "-no-pie").account()
+    assert [operator.name for operator in account.operators] == sorted([CONV, ADD, ZERO])
+    assert "left_out.cpp" in {file.name for file in account.files}
+
+
+def test_a_shared_library(builder: Builder) -> None:
+    """Its roots are what it exports, among them the functions that dispatch operators."""
+    linked = builder.link("g++", "lld", ("test::len",), "-fPIC", "-shared")
+    assert {operator.name for operator in linked.account().operators} == {MM, ADD, ZERO, RELU, LEN}
 
 
 def test_json_and_back(linked: Linked, tmp_path: Path) -> None:
