@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from opsieve.runtimes.source.objects import CompileFailure
     from opsieve.runtimes.source.prepare import Prepared
 
-_SHOWN = 100
+_SHOWN = 78
 
 
 def prepare_source(options: SourceOptions, output_format: str) -> int:
@@ -56,7 +56,8 @@ def _print(prepared: Prepared, source: Path) -> None:
 
 def _message(failure: CompileFailure) -> str:
     first = failure.errors[0] if failure.errors else "no message"
-    return first if len(first) <= _SHOWN else f"{first[: _SHOWN - 3]}..."
+    words = first.rpartition("error: ")[2]
+    return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 3]}..."
 
 
 def _as_json(prepared: Prepared) -> dict[str, object]:

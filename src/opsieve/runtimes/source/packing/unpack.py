@@ -25,6 +25,7 @@ from opsieve.runtimes.source.packing.manifest import (
     MANIFEST,
     MAX_MANIFEST,
     PREPARED,
+    ROOTS,
     TREE,
     WINDOW_LOG,
     WORKSPACE,
@@ -98,7 +99,7 @@ class _Meter:
 def _opened(archive: Path) -> Iterator[tuple[tarfile.TarFile, _Meter]]:
     try:
         with (
-            archive.open("rb") as file,
+            _readable(archive) as file,
             zstandard.ZstdDecompressor(max_window_size=1 << WINDOW_LOG).stream_reader(file) as stream,
         ):
             meter = _Meter(stream, archive)
@@ -109,6 +110,13 @@ def _opened(archive: Path) -> Iterator[tuple[tarfile.TarFile, _Meter]]:
         raise InvalidFile(
             f"the archive is broken: {error}", where=archive, expected="what opsieve runtime pack writes"
         ) from error
+
+
+def _readable(archive: Path) -> IO[bytes]:
+    try:
+        return archive.open("rb")
+    except OSError as error:
+        raise InvalidFile(f"cannot read the archive: {error.strerror}", where=archive) from error
 
 
 def _manifest(tar: tarfile.TarFile, meter: _Meter, archive: Path) -> Manifest:
@@ -135,6 +143,8 @@ def _extract(
     tar: tarfile.TarFile, meter: _Meter, manifest: Manifest, folder: Path, archive: Path, advance: Advance
 ) -> None:
     missing = dict(manifest.members)
+    for root in ROOTS:
+        (folder / root).mkdir()
     while True:
         meter.grant(0)
         member = tar.next()
