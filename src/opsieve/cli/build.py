@@ -75,7 +75,7 @@ def command(
         from opsieve.cli.build_source import build_from_source_tree
 
         options = SourceOptions(**source)
-        return build_from_source_tree(options, models, extra, python, output, dry_run, force, output_format)
+        return build_from_source_tree(options, models, extra, scopes, python, output, dry_run, force, output_format)
     from opsieve.files import refuse_existing
     from opsieve.graph.scopes import parse_scopes
     from opsieve.installed import find_torch
@@ -106,7 +106,7 @@ def command(
     return None
 
 
-_ONLY_WHEEL = ("scopes", "consumers", "with_headers", "no_wheel")
+_ONLY_WHEEL = ("consumers", "with_headers", "no_wheel")
 
 
 def _refuse_foreign(runtime: str, source: dict[str, Any]) -> None:

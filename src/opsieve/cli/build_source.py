@@ -22,6 +22,7 @@ def build_from_source_tree(
     options: SourceOptions,
     models: tuple[Path, ...],
     extra: Sequence[ExtraOperator],
+    scopes: tuple[str, ...],
     python: Path | None,
     output: Path | None,
     dry_run: bool,
@@ -31,6 +32,7 @@ def build_from_source_tree(
     """Build, and tell what came of it."""
     if options.source is None:
         raise click.UsageError("say which PyTorch to build with --source DIR; `opsieve source get` fetches one")
+    from opsieve.graph.scopes import parse_scopes
     from opsieve.runtimes.source.build import SourceRequest, build
     from opsieve.runtimes.source.tree import SourceTree
     from opsieve.runtimes.source.wanted import Policy
@@ -45,6 +47,7 @@ def build_from_source_tree(
             compiler=options.compiler,
             linker=options.linker,
             policy=Policy(options.policy),
+            scopes=parse_scopes(scopes),
             folding=options.icf,
             parallel=options.jobs,
             command=("opsieve", *sys.argv[1:]),

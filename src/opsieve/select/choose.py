@@ -48,7 +48,7 @@ def choose(
     The scopes grow by what the models show: quantized operators or packed weights bring the scope `quantized`.
     Raises UnknownOperator for an operator of `extra` that the runtime does not have.
     """
-    scopes = scopes | _implied_scopes(models)
+    scopes = scopes | implied_scopes(models)
     dependencies = find_dependencies(graph, scopes)
     roots = join_operators((*_from_models(graph, models), *_from_user(graph, extra), *_from_framework(graph, models)))
     known = [operator for operator in roots if str(operator.name) in graph]
@@ -62,7 +62,8 @@ def choose(
     return selection, dependencies
 
 
-def _implied_scopes(models: Sequence[ModelNeeds]) -> frozenset[Scope]:
+def implied_scopes(models: Sequence[ModelNeeds]) -> frozenset[Scope]:
+    """The scopes that models show by what they call: quantized operators or packed weights bring QUANTIZED."""
     quantized = any(
         any(root.name.namespace in _QUANTIZED_NAMESPACES or "quantize" in root.name.base for root in model.roots)
         or any(".quantized." in name or ".rnn." in name for name in model.custom_classes)

@@ -10,6 +10,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from opsieve.errors import InvalidFile
+from opsieve.graph.scopes import Scope
 from opsieve.models.needs import ModelNeeds
 from opsieve.progress import SILENT, Progress
 from opsieve.runtimes.source.capabilities import capabilities_of
@@ -49,6 +50,7 @@ class SourceRequest:
     """A name for `-fuse-ld=`; None for the first that prunes exactly."""
 
     policy: Policy = Policy.STATIC
+    scopes: frozenset[Scope] = frozenset({Scope.INFERENCE})
     folding: str = "all"
     """Of equal functions, if the linker can: "all", "safe" or "none"."""
 
@@ -97,7 +99,7 @@ def build(
     compiler = Compiler.find(request.compiler)
     linker = find_linker(compiler, request.linker)
     workspace = open_workspace(request.tree, request.options, compiler, progress)
-    roots = wanted(request.models, request.extra, workspace.sites, request.policy)
+    roots = wanted(request.models, request.extra, workspace.sites, request.policy, request.scopes)
     with ObjectStore.of_user() as store, tempfile.TemporaryDirectory(prefix="opsieve-link-") as folder:
         linked = _link(request, workspace, compiler, linker, store, roots, Path(folder) / "run", progress)
         with progress.stage("reading what was kept"):

@@ -9,11 +9,12 @@ from enum import StrEnum
 
 from opsieve.errors import InvalidModel, UnknownOperator
 from opsieve.graph.framework import executor_operators
+from opsieve.graph.scopes import Scope, selected_keys
 from opsieve.models.needs import ModelNeeds
 from opsieve.operators import OperatorName
 from opsieve.runtimes.source.association.sites import SiteKind, Sites
 from opsieve.runtimes.source.options import Interpreter
-from opsieve.select.choose import ExtraOperator
+from opsieve.select.choose import ExtraOperator, implied_scopes
 from opsieve.select.selection import Reason, ReasonKind, SelectedOperator, join_operators
 
 
@@ -31,8 +32,10 @@ class Wanted:
     sources: tuple[str, ...]
     """The files that define them; sorted."""
 
+    scopes: tuple[str, ...]
     left_out: tuple[str, ...] = ()
-    """Symbols of operators to leave out although code refers to them; sorted."""
+    """Symbols to leave out although something refers to them: operators that the policy does not want, and kernels for
+    keys that tensors of the scopes do not have. Sorted."""
 
 
 class Policy(StrEnum):
@@ -46,9 +49,17 @@ class Policy(StrEnum):
 
 
 def wanted(
-    models: Sequence[ModelNeeds], extra: Sequence[ExtraOperator], sites: Sites, policy: Policy = Policy.STATIC
+    models: Sequence[ModelNeeds],
+    extra: Sequence[ExtraOperator],
+    sites: Sites,
+    policy: Policy = Policy.STATIC,
+    scopes: frozenset[Scope] = frozenset({Scope.INFERENCE}),
 ) -> Wanted:
-    """The roots of a build. Raises UnknownOperator for an operator of `extra` that the tree does not have."""
+    """The roots of a build. The scopes grow by what the models show.
+
+    Raises UnknownOperator for an operator of `extra` that the tree does not have.
+    """
+    scopes = scopes | implied_scopes(models)
     overloads = _Overloads(sites)
     asked = join_operators(
         (*_from_models(models, overloads), *_from_user(extra, overloads), *_from_executor(models, overloads))
@@ -57,13 +68,23 @@ def wanted(
     names = {operator.name for operator in known}
     symbols = sorted({symbol for name in names for symbol in sites.roots(name)})
     others = [site.symbol for site in sites.all if site.kind is SiteKind.SCHEMA and site.operator not in names]
+    left_out = {*(others if policy is Policy.TRACED else ()), *_foreign_kernels(sites, scopes)}
     return Wanted(
         known,
         tuple(operator for operator in asked if operator.name not in sites.operators),
         tuple(symbols),
         tuple(sorted({sites.by_symbol[symbol].file for symbol in symbols})),
-        tuple(sorted(others)) if policy is Policy.TRACED else (),
+        tuple(sorted(scopes)),
+        tuple(sorted(left_out)),
     )
+
+
+def _foreign_kernels(sites: Sites, scopes: frozenset[Scope]) -> Iterator[str]:
+    """The kernels that no tensor of the scopes leads to."""
+    for operator in sites.operators:
+        kernels = sites.kernels(operator)
+        keys = selected_keys({kernel.key: kernel for kernel in kernels}, scopes)
+        yield from (kernel.symbol for kernel in kernels if kernel.key not in keys)
 
 
 LOADABLE: Mapping[Interpreter, frozenset[str]] = {

@@ -3,6 +3,7 @@
 import pytest
 
 from opsieve.errors import InvalidModel, UnknownOperator
+from opsieve.graph.scopes import Scope
 from opsieve.models.needs import ModelNeeds, Reach, RootOperator, Use
 from opsieve.operators import OperatorName
 from opsieve.runtimes.source.association.sites import Site, SiteKind, Sites
@@ -44,6 +45,7 @@ def test_every_registration_that_a_name_finds_is_a_root_but_kernels_come_by_them
     assert found.symbols == ("interpreter_aten::dim", "promoted_aten::dim", "schema_aten::add.Tensor")
     assert found.sources == ("Schema.cpp", "prim.cpp", "promoted.cpp")
     assert found.left_out == ()
+    assert found.scopes == ("inference",)
 
 
 def test_a_base_name_means_all_overloads() -> None:
@@ -61,6 +63,17 @@ def test_what_the_tree_lacks_is_missing_for_a_model_and_an_error_for_the_user() 
 def test_the_traced_policy_leaves_out_every_other_operator_of_the_dispatcher() -> None:
     found = wanted([model("aten::add.Tensor")], [extra("aten::len.t")], SITES, Policy.TRACED)
     assert found.left_out == ("schema_aten::add.Scalar", "schema_aten::mul")
+
+
+def test_kernels_for_other_tensors_than_those_of_the_scopes_are_left_out() -> None:
+    operator = OperatorName.parse("aten::mul")
+    keys = ("CPU", "CompositeExplicitAutograd", "SparseCPU", "QuantizedCPU", "BackendSelect")
+    kernels = [Site(SiteKind.KERNEL, operator, key, "k.cpp", 1, key) for key in keys]
+    sites = Sites([*SITES.all, *kernels])
+    assert wanted([], [], sites).left_out == ("CompositeExplicitAutograd", "QuantizedCPU", "SparseCPU")
+    assert "SparseCPU" not in wanted([], [], sites, scopes=frozenset({Scope.INFERENCE, Scope.SPARSE})).left_out
+    quantized = ModelNeeds("m", "lite", "f", (), (), ("__torch__.torch.classes.quantized.Linear",))
+    assert wanted([quantized], [], sites).left_out == ("CompositeExplicitAutograd", "SparseCPU")
 
 
 def test_models_that_an_interpreter_cannot_load() -> None:

@@ -21,7 +21,7 @@ def selection_of(account: LinkAccount, wanted: Wanted, models: Sequence[ModelNee
     """What the link kept, and why: what asked for an operator, and who needs it directly."""
     return Selection(
         runtime=account.runtime,
-        scopes=(),
+        scopes=wanted.scopes,
         models=tuple(sorted({ModelIdentity(m.path, m.format, m.fingerprint) for m in models})),
         operators=join_operators((*wanted.roots, *_needed(account))),
         missing=wanted.missing,
