@@ -146,7 +146,10 @@ def _foreign(
     known = KnownObjects(store, compiler)
     read = {file for name, path in objects.items() for file in _files_read(jobs[name], path, known, store)}
     searched = {folder for job in list(jobs.values())[:1] for folder in search_path(compiler, job).angled}
-    for file in sorted(read | searched):
+    # Profiles, specs, plugins and the like.
+    named = {value for job in jobs.values() for flag in job.flags for value in (flag, flag.partition("=")[2])}
+    given = {value.removeprefix("@") for value in named if value.removeprefix("@").startswith("/")}
+    for file in sorted(read | searched | given):
         if not f"{file}/".startswith(covered) and (not f"{file}/".startswith(tree) or file.startswith(third_party)):
             yield file
 

@@ -89,7 +89,13 @@ def object_path(folder: Path, name: str) -> Path:
 
 
 def load_prepared(workspace: Workspace) -> PreparedObjects | None:
-    """The current archive for a workspace; None if there is none, or one for other headers or of another version."""
+    """The current archive for a workspace; None if there is none, or one for other headers or of another version.
+
+    Also None when flags ask for this very processor (`-march=native`): only the compiler knows which one that is, and a
+    home folder may be shared by several.
+    """
+    if native_flags(workspace.options):
+        return None
     try:
         folder = workspace.folder / _pointer(workspace.folder, workspace.options).read_text(encoding="utf-8").strip()
         prepared = read_prepared(folder)
@@ -102,6 +108,11 @@ def load_prepared(workspace: Workspace) -> PreparedObjects | None:
     if record.stamps is not None and not record.stamps.hold():
         return None
     return prepared
+
+
+def native_flags(options: BuildOptions) -> tuple[str, ...]:
+    """The flags that make objects for the processor of the machine that compiles."""
+    return tuple(flag for flag in options.extra_flags if flag.endswith("=native"))
 
 
 def read_prepared(folder: Path) -> PreparedObjects:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from opsieve.errors import InvalidFile
-from opsieve.runtimes.source.objects import Compiler, ObjectStore
+from opsieve.runtimes.source.objects import Compiler, ObjectStore, UnusableFlag
+from opsieve.runtimes.source.packing import pack
 from opsieve.runtimes.source.prepare import Prepared, prepare_workspace
 from opsieve.runtimes.source.prepared import RECORD, load_prepared, object_path, read_prepared
 from opsieve.runtimes.source.workspace import Workspace
@@ -82,6 +83,27 @@ def test_it_serves_no_other_options(tmp_path: Path) -> None:
     other = replace(workspace, options=replace(workspace.options, dtype_header="// only float"))
     assert load_prepared(other) is None
     assert load_prepared(workspace) is not None
+
+
+def test_objects_for_this_processor_are_looked_at_each_time(tmp_path: Path) -> None:
+    workspace = small_workspace(tmp_path)
+    native = replace(workspace, options=replace(workspace.options, extra_flags=("-march=native",)))
+    archive = prepared(native, tmp_path).archive
+    assert load_prepared(native) is None
+    assert prepared(native, tmp_path).compiled == 0
+    with pytest.raises(UnusableFlag, match="serve no machine but this one"):
+        pack(native, archive, Compiler.find(), tmp_path / "new")
+
+
+def test_a_file_that_a_flag_names_counts(tmp_path: Path) -> None:
+    mapping = tmp_path / "symbols.map"
+    mapping.write_text("one")
+    workspace = small_workspace(tmp_path)
+    named = replace(workspace, options=replace(workspace.options, extra_flags=(f"-frandom-seed={mapping}",)))
+    prepared(named, tmp_path)
+    assert load_prepared(named) is not None
+    mapping.write_text("another")
+    assert load_prepared(named) is None
 
 
 def test_it_serves_no_tree_with_more_sources(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import zstandard
 from opsieve import __version__
 from opsieve.files import refuse_existing, replacing_file
 from opsieve.progress import SILENT, Advance, Progress
-from opsieve.runtimes.source.objects import Compiler
+from opsieve.runtimes.source.objects import Compiler, UnusableFlag
 from opsieve.runtimes.source.packing.manifest import (
     FORMAT,
     GENERATED,
@@ -30,7 +30,7 @@ from opsieve.runtimes.source.packing.manifest import (
     Member,
     compiler_facts,
 )
-from opsieve.runtimes.source.prepared import OBJECTS, RECORD, REFERENCES, PreparedObjects
+from opsieve.runtimes.source.prepared import OBJECTS, RECORD, REFERENCES, PreparedObjects, native_flags
 from opsieve.runtimes.source.tree import ORIGIN_FILE, VERSION_FILE, SourceTree
 from opsieve.runtimes.source.workspace import THIRD_PARTY, Workspace
 
@@ -60,9 +60,15 @@ def pack(
 ) -> Packed:
     """Write objects, workspace, and the files of the tree that builds read. The same contents give the same bytes.
 
-    Raises OutputExists unless `force` is given.
+    Raises OutputExists unless `force` is given, UnusableFlag for objects that only this processor can run.
     """
     refuse_existing(target, force)
+    native = native_flags(workspace.options)
+    if native:
+        raise UnusableFlag(
+            f"objects made with {native[0]} serve no machine but this one",
+            expected=f"a processor by its name, such as {native[0].partition('=')[0]}=x86-64-v3",
+        )
     contents = dict(_contents(workspace, prepared))
     with progress.stage("reading what is packed", len(contents)) as advance:
         members = {name: _member(content, advance) for name, content in contents.items()}
