@@ -46,7 +46,7 @@ ACCOUNT = LinkAccount(
 
 def selection() -> Selection:
     asked = SelectedOperator(CONV, (Reason(ReasonKind.MODEL, "net.ptl", "__torch__.Net.forward"),))
-    return selection_of(ACCOUNT, Wanted((asked,), (), (), ()), ())
+    return selection_of(ACCOUNT, Wanted((asked,), (), (), (), ("inference",)), ())
 
 
 @pytest.fixture
