@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from opsieve.errors import InvalidFile
+from opsieve.graph.scopes import Scope
 from opsieve.models.demands import ModelDemands, read_demands
 from opsieve.models.needs import ModelNeeds, Reach, RootOperator
 from opsieve.progress import SILENT, Progress
@@ -16,6 +17,7 @@ from opsieve.runtimes.source.capabilities import CAPABILITIES, Capabilities, Ran
 from opsieve.runtimes.source.output.folder import COMMAND
 from opsieve.runtimes.source.wanted import LOADABLE, Policy
 from opsieve.runtimes.wheel.build import SELECTION
+from opsieve.select.choose import implied_scopes
 from opsieve.select.selection import Selection
 from opsieve.select.store import selection_from_json
 
@@ -36,6 +38,9 @@ class Lack(StrEnum):
 
     FOREIGN = "foreign operator"
     """The model calls it, and the runtime's PyTorch does not have it."""
+
+    SCOPE = "scope"
+    """The model uses a kind of tensor that the runtime has no kernels for."""
 
     CLASS = "custom class"
     DTYPE = "dtype"
@@ -125,7 +130,7 @@ def check(models: Sequence[ModelNeeds], runtime: RuntimeFacts, progress: Progres
 
 
 def _check(model: ModelNeeds, demands: ModelDemands, runtime: RuntimeFacts) -> ModelCheck:
-    findings, can = [*_operators(model, runtime)], runtime.capabilities
+    findings, can = [*_operators(model, runtime), *_scopes(model, runtime)], runtime.capabilities
     if can is not None:
         findings += [*_loading(model, demands, can), *_classes(model, can), *_dtypes(demands, can)]
     return ModelCheck(model.path, model.format, tuple(sorted(findings)), tuple(_notes(model, runtime)))
@@ -153,6 +158,14 @@ def _operators(model: ModelNeeds, runtime: RuntimeFacts) -> Iterator[Finding]:
 
 def _option(root: RootOperator) -> tuple[str, ...]:
     return ("--op", root.name.base_name if root.all_overloads else str(root.name))
+
+
+def _scopes(model: ModelNeeds, runtime: RuntimeFacts) -> Iterator[Finding]:
+    there = runtime.selection.scopes
+    if Scope.ALL not in there:
+        for scope in sorted(implied_scopes([model]) - set(there)):
+            problem = f"kernels of {scope} tensors left out"
+            yield Finding(Lack.SCOPE, scope, When.RUN, problem, (), f"--scope {scope}", ("--scope", scope))
 
 
 def _loading(model: ModelNeeds, demands: ModelDemands, can: Capabilities) -> Iterator[Finding]:

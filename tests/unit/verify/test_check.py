@@ -49,9 +49,10 @@ def runtime(
     capabilities: Capabilities | None = SOURCE,
     missing: tuple[str, ...] = (),
     models: tuple[ModelIdentity, ...] = (),
+    scopes: tuple[str, ...] = ("inference", "quantized"),
 ) -> Path:
     folder.mkdir()
-    selection = Selection(RuntimeIdentity("2.6.0", "id"), (), models, selected(*names), selected(*missing))
+    selection = Selection(RuntimeIdentity("2.6.0", "id"), scopes, models, selected(*names), selected(*missing))
     (folder / "selection.json").write_bytes(selection_to_json(selection))
     if capabilities is not None:
         (folder / CAPABILITIES).write_bytes(capabilities_to_json(capabilities))
@@ -108,6 +109,14 @@ def test_a_script_needs_the_full_interpreter(tmp_path: Path) -> None:
     full = msgspec.structs.replace(SOURCE, interpreter=Interpreter.FULL)
     (found,) = checked(model, runtime(tmp_path / "full", "aten::relu", capabilities=full)).findings
     assert (found.kind, found.name) == (Lack.VERSION, "file format 11")
+
+
+def test_a_kind_of_tensor_without_kernels(tmp_path: Path) -> None:
+    model = lite(tmp_path / "m.ptl", "quantized::add")
+    (found,) = checked(model, runtime(tmp_path / "out", "quantized::add", scopes=("inference",))).findings
+    assert (found.kind, found.name, found.option) == (Lack.SCOPE, "quantized", ("--scope", "quantized"))
+    for number, scopes in enumerate([("inference", "quantized"), ("all",)]):
+        assert checked(model, runtime(tmp_path / str(number), "quantized::add", scopes=scopes)).findings == ()
 
 
 def test_custom_classes(tmp_path: Path) -> None:
