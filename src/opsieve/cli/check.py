@@ -69,12 +69,11 @@ def _print(checked: Sequence[ModelCheck], runtime: RuntimeFacts) -> None:
             click.echo()
             rows = [(printable(f.name), str(f.kind), str(f.when), printable(f.problem)) for f in model.findings]
             print_table(("missing", "kind", "fails at", "because"), [_narrow(row) for row in rows])
-            click.echo()
             for remedy in dict.fromkeys(f.remedy for f in model.findings if f.remedy and not f.option):
                 print_text(f"remedy: {printable(remedy)}")
         for note in model.notes:
             print_text(f"note: {printable(note)}")
-    rebuild = runtime.rebuild([finding for model in checked for finding in model.findings])
+    rebuild = runtime.rebuild(checked)
     if rebuild is not None:
         click.echo(f"\nTo add what can be added:\n\n  {printable(rebuild)}")
 
@@ -115,5 +114,5 @@ def _as_json(checked: Sequence[ModelCheck], runtime: RuntimeFacts) -> dict[str, 
             }
             for model in checked
         ],
-        "rebuild": runtime.rebuild([finding for model in checked for finding in model.findings]),
+        "rebuild": runtime.rebuild(checked),
     }

@@ -22,6 +22,8 @@ from opsieve.select.selection import Selection
 from opsieve.select.store import selection_from_json
 
 _MAX_COMMAND = 1 << 20
+_FEW = 4
+"""Operators that are worth naming one by one on a command line."""
 
 
 class Lack(StrEnum):
@@ -77,6 +79,13 @@ class ModelCheck:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def options(self) -> list[tuple[str, ...]]:
+        """The words for the build's command line that add what is missing; of many operators, the model itself."""
+        operators = [f.option for f in self.findings if f.kind is Lack.OPERATOR]
+        others = [f.option for f in self.findings if f.kind is not Lack.OPERATOR and f.option]
+        return [*others, *(operators if len(operators) <= _FEW else [(self.path,)])]
+
 
 @dataclass(frozen=True, slots=True)
 class RuntimeFacts:
@@ -88,13 +97,13 @@ class RuntimeFacts:
     command: tuple[str, ...] = ()
     """What built it, if the folder says so."""
 
-    def rebuild(self, findings: Sequence[Finding]) -> str | None:
+    def rebuild(self, checked: Sequence[ModelCheck]) -> str | None:
         """The command that adds all that words can add; None if there is nothing to add."""
-        words = [word for option in dict.fromkeys(finding.option for finding in findings) for word in option]
+        words = [word for option in dict.fromkeys(o for model in checked for o in model.options) for word in option]
         if not words:
             return None
-        before = [word for word in self.command if word != "--force"] or ["opsieve", "build", "..."]
-        return f"{shlex.join(before) if self.command else ' '.join(before)} {shlex.join(words)} --force"
+        before = [word for word in self.command if word != "--force"]
+        return f"{shlex.join(before) if before else 'opsieve build ...'} {shlex.join(words)} --force"
 
 
 def read_runtime(folder: Path) -> RuntimeFacts:

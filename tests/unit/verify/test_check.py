@@ -178,15 +178,21 @@ def test_a_wheel_keeps_the_interpreters_own_operators(tmp_path: Path) -> None:
 
 def test_the_command_that_adds_everything(tmp_path: Path) -> None:
     facts = read_runtime(runtime(tmp_path / "out"))
-    findings = [
-        Finding(Lack.OPERATOR, "aten::relu", When.LOAD, "", option=("--op", "aten::relu")),
-        Finding(Lack.OPERATOR, "aten::relu", When.LOAD, "", option=("--op", "aten::relu")),
-        Finding(Lack.VERSION, "bytecode 3", When.LOAD, ""),
-    ]
+    relu = Finding(Lack.OPERATOR, "aten::relu", When.LOAD, "", option=("--op", "aten::relu"))
+    version = Finding(Lack.VERSION, "bytecode 3", When.LOAD, "")
+    both = [ModelCheck("one.ptl", "lite", (relu,)), ModelCheck("two.ptl", "lite", (relu, version))]
     expected = "opsieve build 'a b.ptl' --runtime source -o out --op aten::relu --force"
-    assert facts.rebuild(findings) == expected
-    assert facts.rebuild(findings[2:]) is None
-    assert replace(facts, command=()).rebuild(findings) == "opsieve build ... --op aten::relu --force"
+    assert facts.rebuild(both) == expected
+    assert facts.rebuild([ModelCheck("one.ptl", "lite", (version,))]) is None
+    assert replace(facts, command=()).rebuild(both) == "opsieve build ... --op aten::relu --force"
+
+
+def test_of_many_operators_the_model_is_named(tmp_path: Path) -> None:
+    many = tuple(Finding(Lack.OPERATOR, name, When.LOAD, "", option=("--op", name)) for name in "abcde")
+    scope = Finding(Lack.SCOPE, "quantized", When.RUN, "", option=("--scope", "quantized"))
+    check_of_many = ModelCheck("my model.ptl", "lite", (*many, scope))
+    expected = "opsieve build ... --scope quantized 'my model.ptl' --force"
+    assert replace(read_runtime(runtime(tmp_path / "out")), command=()).rebuild([check_of_many]) == expected
 
 
 def test_another_folder_is_refused(tmp_path: Path) -> None:
