@@ -70,7 +70,7 @@ def _print(report: SourceReport, output: Path | None) -> None:
     account = report.account
     parts = [
         ("the runtime itself", account.core.total),
-        ("what single operators need", sum(operator.exclusive.total for operator in account.operators)),
+        ("what single operators need", account.alone.total),
         ("what several operators share", account.shared.total),
         ("the program, without symbols", account.program_bytes),
     ]

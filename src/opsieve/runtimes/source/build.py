@@ -16,7 +16,7 @@ from opsieve.progress import SILENT, Progress
 from opsieve.runtimes.source.capabilities import capabilities_of
 from opsieve.runtimes.source.index import NOTHING_LEARNED, Learned
 from opsieve.runtimes.source.libraries import libraries
-from opsieve.runtimes.source.link.account import LinkAccount, read_account, selection_of
+from opsieve.runtimes.source.link.account import LinkAccount, account_to_json, read_account, selection_of
 from opsieve.runtimes.source.link.linker import Linker, find_linker
 from opsieve.runtimes.source.link_prepared import link_prepared
 from opsieve.runtimes.source.objects import Compiler, ObjectStore
@@ -187,17 +187,18 @@ def _parts(
         compiler=compiler,
         compile=workspace.job(RUNNER),
         selection=selection,
-        account=_size_tables(account),
+        sizes=_size_tables(account),
+        account=account_to_json(account),
         command=request.command,
         capabilities=capabilities_of(workspace, request.policy, linked.objects),
         header_record=workspace.folder / "headers.json",
     )
 
 
-def _size_tables(account: LinkAccount) -> sizes.LinkAccount:
-    return sizes.LinkAccount(
+def _size_tables(account: LinkAccount) -> sizes.SizeTables:
+    return sizes.SizeTables(
         account.program_bytes,
-        tuple(sizes.SizeRow(str(operator.name), operator.exclusive.total) for operator in account.operators),
+        tuple(sizes.SizeRow(str(operator.name), operator.own.total) for operator in account.operators),
         tuple(sizes.SizeRow(file.name, file.sizes.total) for file in account.files),
     )
 

@@ -73,16 +73,30 @@ def prepare_workspace(
 ) -> Prepared:
     """The same for a workspace that is open."""
     started = time.monotonic()
+    known = load_prepared(workspace)
+    if known is not None:
+        failures = {name: CompileFailure(name, (message,)) for name, message in known.record.left_out.items()}
+        return _result(workspace, known, failures, 0, started)
     with store:
         jobs = {name: workspace.job(name) for name in workspace.sources}
         compiled = compile_all(jobs.values(), store, compiler, parallel=parallel, progress=progress, keep_going=True)
         archive = _archive(workspace, jobs, compiled, compiler, store, progress)
+    return _result(workspace, archive, compiled.failures, len(compiled.objects) - compiled.reused, started)
+
+
+def _result(
+    workspace: Workspace,
+    archive: PreparedObjects,
+    failures: Mapping[str, CompileFailure],
+    compiled: int,
+    started: float,
+) -> Prepared:
     return Prepared(
         workspace,
         archive,
-        {name: failure for name, failure in compiled.failures.items() if lacks_header(failure)},
-        {name: failure for name, failure in compiled.failures.items() if not lacks_header(failure)},
-        len(compiled.objects) - compiled.reused,
+        {name: failure for name, failure in failures.items() if lacks_header(failure)},
+        {name: failure for name, failure in failures.items() if not lacks_header(failure)},
+        compiled,
         time.monotonic() - started,
     )
 
@@ -100,9 +114,6 @@ def _archive(
     store: ObjectStore,
     progress: Progress,
 ) -> PreparedObjects:
-    known = load_prepared(workspace)
-    if known is not None and compiled.reused == len(compiled.objects) == len(known.objects):
-        return known
     objects = dict(sorted(compiled.objects.items()))
     left_out = {name: _message(failure) for name, failure in sorted(compiled.failures.items())}
     references = References.build(objects, (*workspace.sites.by_symbol, ENTRY), progress)

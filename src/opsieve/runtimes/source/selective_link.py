@@ -17,6 +17,7 @@ from opsieve.runtimes.source.link.left_out import write_left_out
 from opsieve.runtimes.source.link.linker import Linker
 from opsieve.runtimes.source.link.linking import LinkInput, LinkOutcome, link
 from opsieve.runtimes.source.link.stand_ins import StandIn, write_stand_ins
+from opsieve.runtimes.source.link.tied_objects import tied_object
 from opsieve.runtimes.source.objects import CompileFailure, CompileJob, Compiler, ObjectStore, compile_all
 from opsieve.runtimes.source.seeds import REGISTRAR
 from opsieve.runtimes.source.workspace import Workspace
@@ -149,7 +150,7 @@ class SelectiveLink:
             asked = frozenset(wanted[name])
             facts.append(Learned.from_object(name, symbols.strong | (symbols.weak & asked), asked))
             if required or not symbols.defined.isdisjoint(asked):
-                self._objects[name] = path
+                self._objects[name] = tied_object(path, self.store)
         self.learned = self.learned.merged(*facts)
 
 

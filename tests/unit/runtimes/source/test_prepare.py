@@ -41,6 +41,7 @@ def test_a_source_without_its_header_is_told_and_left_out(tmp_path: Path) -> Non
     assert set(result.left_out) == set(NO_HEADER)
     assert not result.failures
     assert "not/installed.h" in result.archive.record.left_out["app/xnn.cpp"]
+    assert set(prepared(result.workspace, tmp_path).left_out) == set(NO_HEADER)
 
 
 def test_a_source_that_is_wrong_is_told_and_the_others_are_kept(tmp_path: Path) -> None:
@@ -75,6 +76,7 @@ def test_the_archive_outlives_the_store(tmp_path: Path) -> None:
     found = load_prepared(workspace)
     assert found is not None
     assert all(path.stat().st_size for path in found.objects.values())
+    assert prepared(workspace, tmp_path / "empty").compiled == 0
 
 
 def test_it_serves_no_other_options(tmp_path: Path) -> None:

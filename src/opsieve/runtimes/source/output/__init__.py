@@ -2,6 +2,6 @@
 
 from opsieve.runtimes.source.output.folder import write_folder
 from opsieve.runtimes.source.output.parts import RuntimeParts
-from opsieve.runtimes.source.output.sizes import LinkAccount, SizeRow
+from opsieve.runtimes.source.output.sizes import SizeRow, SizeTables
 
-__all__ = ["LinkAccount", "RuntimeParts", "SizeRow", "write_folder"]
+__all__ = ["RuntimeParts", "SizeRow", "SizeTables", "write_folder"]

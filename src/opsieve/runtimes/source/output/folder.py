@@ -11,6 +11,7 @@ from opsieve.errors import BuildFailed, OutputExists
 from opsieve.files import refuse_existing, replacing_folder
 from opsieve.progress import SILENT, Progress
 from opsieve.runtimes.source.capabilities import CAPABILITIES, capabilities_to_json
+from opsieve.runtimes.source.link.account import ACCOUNT
 from opsieve.runtimes.source.output.archive import strip, write_archive
 from opsieve.runtimes.source.output.cmake import PACKAGE, cmake_config, cmake_version
 from opsieve.runtimes.source.output.header_record import kept_headers
@@ -78,8 +79,9 @@ def _write_all(parts: RuntimeParts, folder: Path, progress: Progress) -> None:
         ROOTS: "".join(f"-Wl,-u,{symbol}\n" for symbol in parts.roots),
         SELECTION: selection_to_json(parts.selection).decode(),
         SELECTED_OPERATORS: selected_operators_yaml(parts.selection),
-        SIZES: sizes_text(parts.account),
-        SIZES_JSON: sizes_json(parts.account).decode(),
+        SIZES: sizes_text(parts.sizes),
+        SIZES_JSON: sizes_json(parts.sizes).decode(),
+        ACCOUNT: parts.account.decode(),
         COMMAND: shlex.join(parts.command) + "\n",
         CAPABILITIES: capabilities_to_json(parts.capabilities).decode(),
         README: readme_text(parts, interface, includes, LIBRARY),

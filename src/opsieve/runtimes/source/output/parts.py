@@ -9,7 +9,7 @@ from pathlib import Path
 from opsieve.runtimes.source.capabilities import Capabilities
 from opsieve.runtimes.source.objects import CompileJob, Compiler
 from opsieve.runtimes.source.options import Interpreter
-from opsieve.runtimes.source.output.sizes import LinkAccount
+from opsieve.runtimes.source.output.sizes import SizeTables
 from opsieve.select.selection import Selection
 
 RUNNER = "opsieve/run.cpp"
@@ -43,7 +43,10 @@ class RuntimeParts:
     """How a source is compiled: its flags and include folders count here, not its name."""
 
     selection: Selection
-    account: LinkAccount
+    sizes: SizeTables
+    account: bytes
+    """The link's account, as it is saved."""
+
     command: tuple[str, ...]
     """The words that made it, the program's name first."""
 

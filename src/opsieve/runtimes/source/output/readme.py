@@ -51,7 +51,7 @@ def readme_text(parts: RuntimeParts, interface: Interface, includes: tuple[str, 
     return _TEXT.format(
         version=parts.version,
         operators=len(parts.selection.operators),
-        total=parts.account.total,
+        total=parts.sizes.total,
         library=library,
         shared=shared,
         models=models,

@@ -20,8 +20,8 @@ class SizeRow:
 
 
 @dataclass(frozen=True)
-class LinkAccount:
-    """What a link kept. Rows come in any order; each table stands for itself, so they may overlap.
+class SizeTables:
+    """Where the bytes of a program are. Rows come in any order; each table stands for itself, so they may overlap.
 
     `total` is the size in bytes of the program as it is shipped.
     """
@@ -31,27 +31,27 @@ class LinkAccount:
     by_file: tuple[SizeRow, ...] = ()
 
 
-def sizes_text(account: LinkAccount) -> str:
+def sizes_text(tables: SizeTables) -> str:
     """The tables for a person to read, the largest first."""
     return "\n".join(
         [
-            f"{account.total:>12,}  bytes in all",
+            f"{tables.total:>12,}  bytes in all",
             "",
-            *_table("operator", account.by_operator),
+            *_table("operator", tables.by_operator),
             "",
-            *_table("file", account.by_file),
+            *_table("file", tables.by_file),
             "",
         ]
     )
 
 
-def sizes_json(account: LinkAccount) -> bytes:
-    """The tables for a program to read; the same account gives the same bytes."""
+def sizes_json(tables: SizeTables) -> bytes:
+    """The tables for a program to read; the same tables give the same bytes."""
     document = {
         "schema": SCHEMA,
-        "total": account.total,
-        "by_operator": _largest_first(account.by_operator),
-        "by_file": _largest_first(account.by_file),
+        "total": tables.total,
+        "by_operator": _largest_first(tables.by_operator),
+        "by_file": _largest_first(tables.by_file),
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 

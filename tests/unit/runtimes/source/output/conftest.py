@@ -11,7 +11,7 @@ from opsieve.operators import OperatorName
 from opsieve.runtimes.source.capabilities import SCHEMA, Capabilities
 from opsieve.runtimes.source.objects import CompileJob, Compiler
 from opsieve.runtimes.source.options import Interpreter
-from opsieve.runtimes.source.output import LinkAccount, RuntimeParts, SizeRow
+from opsieve.runtimes.source.output import RuntimeParts, SizeRow, SizeTables
 from opsieve.runtimes.source.output import headers as headers_module
 from opsieve.runtimes.source.wanted import Policy
 from opsieve.select.selection import (
@@ -91,7 +91,8 @@ def parts(
         compiler=compiler,
         compile=job,
         selection=selection,
-        account=LinkAccount(1000, (SizeRow("aten::add.Tensor", 600),), (SizeRow("a/three.cpp", 500),)),
+        account=b"{}\n",
+        sizes=SizeTables(1000, (SizeRow("aten::add.Tensor", 600),), (SizeRow("a/three.cpp", 500),)),
         command=("opsieve", "build", "m.ptl", "-o", "a folder"),
         capabilities=Capabilities(SCHEMA, "2.6.0", Interpreter.LITE, Policy.STATIC, (4, 9), (1, 10), None, ()),
     )

@@ -1,8 +1,8 @@
 import json
 
-from opsieve.runtimes.source.output.sizes import LinkAccount, SizeRow, sizes_json, sizes_text
+from opsieve.runtimes.source.output.sizes import SizeRow, SizeTables, sizes_json, sizes_text
 
-ACCOUNT = LinkAccount(
+ACCOUNT = SizeTables(
     12345,
     (SizeRow("aten::add.Tensor", 10), SizeRow("aten::mul.Tensor", 2000), SizeRow("aten::abs", 10)),
     (SizeRow("aten/src/" + "x" * 100 + "/End.cpp", 7),),
