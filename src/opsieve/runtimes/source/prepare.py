@@ -153,7 +153,7 @@ def _foreign(
 ) -> Iterator[str]:
     """The headers that were read and that no fingerprint covers, and the folders that were searched for them."""
     covered = tuple(f"{folder}/" for folder in (workspace.folder, workspace.generated, SUPPORT))
-    tree, third_party = f"{workspace.tree.root}/", f"{workspace.tree.root}/third_party/"
+    of_the_tree = {f"{workspace.tree.root}/{name}" for name in workspace.tree.read_by_builds()}
     known = KnownObjects(store, compiler)
     read = {file for name, path in objects.items() for file in _files_read(jobs[name], path, known, store)}
     searched = {folder for job in list(jobs.values())[:1] for folder in search_path(compiler, job).angled}
@@ -161,7 +161,7 @@ def _foreign(
     named = {value for job in jobs.values() for flag in job.flags for value in (flag, flag.partition("=")[2])}
     given = {value.removeprefix("@") for value in named if value.removeprefix("@").startswith("/")}
     for file in sorted(read | searched | given):
-        if not f"{file}/".startswith(covered) and (not f"{file}/".startswith(tree) or file.startswith(third_party)):
+        if not f"{file}/".startswith(covered) and file not in of_the_tree:
             yield file
 
 

@@ -129,6 +129,19 @@ def test_a_header_of_the_system_that_changed_ends_it(tmp_path: Path) -> None:
     assert load_prepared(workspace) is not None
 
 
+def test_a_header_of_the_tree_that_no_fingerprint_covers_counts(tmp_path: Path) -> None:
+    uses = {"app/third.cpp": "#include <third_party/fmt.h>\nint third() { return THIRD; }\n"}
+    workspace = small_workspace(tmp_path, SOURCES | uses)
+    header = workspace.tree.root / "third_party/fmt.h"
+    header.write_text("#define THIRD 3\n")
+    before = workspace.tree.fingerprint()
+    prepared(workspace, tmp_path)
+    assert load_prepared(workspace) is not None
+    header.write_text("#define THIRD 33333\n")
+    assert workspace.tree.fingerprint() == before
+    assert load_prepared(workspace) is None
+
+
 def test_a_search_path_of_the_environment_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = small_workspace(tmp_path)
     prepared(workspace, tmp_path)
