@@ -7,6 +7,7 @@ small file that says which one is current. So a link that goes on while another 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -159,7 +160,11 @@ def save_prepared(
 
 def make_current_for(folder: Path, options: BuildOptions, name: str) -> None:
     """Let the archive of this name be the one that is loaded for these options in a workspace's folder."""
-    with replacing_file(_pointer(folder, options), force=True) as temporary:
+    pointer = _pointer(folder, options)
+    with suppress(OSError):
+        # From now on it is no longer the current one: its time tells when it may go.
+        os.utime(folder / pointer.read_text(encoding="utf-8").strip())
+    with replacing_file(pointer, force=True) as temporary:
         temporary.write_text(f"{name}\n", encoding="utf-8")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,6 +141,23 @@ def test_a_header_of_the_tree_that_no_fingerprint_covers_counts(tmp_path: Path) 
     header.write_text("#define THIRD 33333\n")
     assert workspace.tree.fingerprint() == before
     assert load_prepared(workspace) is None
+
+
+def test_an_archive_goes_a_day_after_it_was_replaced(tmp_path: Path) -> None:
+    header = tmp_path / "third.h"
+    header.write_text("#define THIRD 3\n")
+    uses = {"app/third.cpp": f'#include "{header}"\nint third() {{ return THIRD; }}\n'}
+    workspace = small_workspace(tmp_path, SOURCES | uses)
+    first = prepared(workspace, tmp_path).archive
+    os.utime(first.folder, (0, 0))
+    header.write_text("#define THIRD 33333\n")
+    prepared(workspace, tmp_path)
+    assert first.folder.is_dir()  # a link may be using it
+    os.utime(first.folder, (0, 0))
+    header.write_text("#define THIRD 3333333\n")
+    last = prepared(workspace, tmp_path).archive
+    assert not first.folder.exists()
+    assert last.folder.is_dir()
 
 
 def test_a_search_path_of_the_environment_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
