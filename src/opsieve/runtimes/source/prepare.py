@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opsieve.progress import SILENT, Progress
+from opsieve.runtimes.source.index import SymbolIndex
 from opsieve.runtimes.source.objects import Compiled, CompileFailure, CompileJob, Compiler, ObjectStore, compile_all
 from opsieve.runtimes.source.objects.compiler import search_path
 from opsieve.runtimes.source.objects.known import KnownObjects
@@ -122,20 +123,17 @@ def _archive(
         options=workspace.options,
         objects={name: path.stat().st_size for name, path in objects.items()},
         left_out=left_out,
-        stand_ins=_stand_ins(workspace, references, left_out, progress),
+        stand_ins=_stand_ins(tree_index(workspace, progress), references, left_out),
         seeds=seed_sources(workspace.sources),
         stamps=Stamps.of(_foreign(workspace, jobs, objects, compiler, store)),
     )
     return save_prepared(workspace, objects, references, record)
 
 
-def _stand_ins(
-    workspace: Workspace, references: References, left_out: Collection[str], progress: Progress
-) -> dict[str, str]:
+def _stand_ins(index: SymbolIndex, references: References, left_out: Collection[str]) -> dict[str, str]:
     """Which of the symbols that no object defines a source would, that is left out."""
     if not left_out:
         return {}
-    index = tree_index(workspace, progress)
     found = ((symbol, candidate.path) for symbol in references.nowhere for candidate in index.by_rules(symbol))
     return {symbol: source for symbol, source in reversed([*found]) if source in left_out}
 
