@@ -88,8 +88,6 @@ def _print(report: SourceReport, output: Path | None) -> None:
 
 
 def _print_notes(report: SourceReport) -> None:
-    if not report.linker.is_exact:
-        click.echo(f"note: {report.linker.kind} cannot prune registrations; every operator stays. Try --linker lld")
     for operator in report.wanted.missing:
         name = printable(str(operator.name))
         click.echo(f"note: {name} is not in this source tree; a library you link must bring it")

@@ -26,6 +26,7 @@ class SourceOptions:
     cpu: str
     blas: str
     threads: str
+    quantized_engine: str
     optimise: str
     cxx_flag: tuple[str, ...]
     compiler: str | None
@@ -37,13 +38,14 @@ class SourceOptions:
 
     def build_options(self) -> BuildOptions:
         """The part that decides the compiler's flags."""
-        from opsieve.runtimes.source.options import Blas, BuildOptions, CpuLevel, Interpreter, Threads
+        from opsieve.runtimes.source.options import Blas, BuildOptions, CpuLevel, Interpreter, QuantizedEngine, Threads
 
         return BuildOptions(
             interpreter=Interpreter(self.interpreter),
             cpu=CpuLevel(self.cpu),
             blas=Blas(self.blas),
             threads=Threads(self.threads),
+            quantized_engine=QuantizedEngine(self.quantized_engine),
             optimisation=f"-O{self.optimise}",
             extra_flags=self.cxx_flag,
             dtype_header=self._dtype_header(),
@@ -88,6 +90,13 @@ _OPTIONS = (
         default="openmp",
         show_default=True,
         help="Who runs loops in parallel.",
+    ),
+    click.option(
+        "--quantized-engine",
+        type=click.Choice(["none", "qnnpack"]),
+        default="none",
+        show_default=True,
+        help="What runs models that PyTorch quantized.",
     ),
     click.option(
         "-O",

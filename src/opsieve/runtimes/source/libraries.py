@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opsieve.runtimes.source.options import Blas, BuildOptions, CpuLevel, Threads
+from opsieve.runtimes.source.options import Blas, BuildOptions, CpuLevel, QuantizedEngine, Threads
 
 _VECTORISED = (CpuLevel.AVX2, CpuLevel.AVX512)
 """The levels whose vector classes call SLEEF for what is no instruction."""
@@ -10,9 +10,10 @@ _VECTORISED = (CpuLevel.AVX2, CpuLevel.AVX512)
 
 def libraries(options: BuildOptions) -> tuple[str, ...]:
     """Flags for the compiler driver, in the order of the link."""
+    pool = options.threads is Threads.NATIVE or options.quantized_engine is QuantizedEngine.QNNPACK
     return (
         *(("-fopenmp",) if options.threads is Threads.OPENMP else ()),
-        *(("-lpthreadpool",) if options.threads is Threads.NATIVE else ()),
+        *(("-lpthreadpool",) if pool else ()),
         *(("-lopenblas",) if options.blas is Blas.OPENBLAS else ()),
         *(("-lsleef",) if options.cpu in _VECTORISED else ()),
         "-lcpuinfo",

@@ -54,7 +54,9 @@ class _PreparedLink(SelectiveLink):
 
     def _compile(self, wanted: Mapping[str, tuple[str, ...]], *, required: bool) -> None:
         there = {name: path for name, path in self._prepared.objects.items() if name in wanted}
-        self._objects.update({name: tied_object(path, self.store) for name, path in there.items()})
+        self._objects.update(
+            {name: tied_object(path, self.store, listed=self._listed is not None) for name, path in there.items()}
+        )
         rest = {name: symbols for name, symbols in wanted.items() if name not in there}
         if rest:
             super()._compile(rest, required=required)

@@ -48,6 +48,16 @@ class Threads(StrEnum):
     """One thread: the code for OpenMP, compiled without it."""
 
 
+class QuantizedEngine(StrEnum):
+    """Who multiplies matrices of 8-bit integers."""
+
+    NONE = "none"
+    """Nobody: models with packed quantized weights do not load."""
+
+    QNNPACK = "qnnpack"
+    """The library in PyTorch's own tree, and what PyTorch uses on phones."""
+
+
 @dataclass(frozen=True, slots=True)
 class CpuFlags:
     """How the kernel files of one level are compiled."""
@@ -76,6 +86,7 @@ class BuildOptions:
     cpu: CpuLevel = CpuLevel.DEFAULT
     blas: Blas = Blas.NONE
     threads: Threads = Threads.OPENMP
+    quantized_engine: QuantizedEngine = QuantizedEngine.NONE
     optimisation: str = "-O2"
     extra_flags: tuple[str, ...] = ()
     """The user's own; they come last."""
@@ -99,7 +110,13 @@ class BuildOptions:
     def definitions(self) -> dict[str, str]:
         """The macros of the command line, by name."""
         flags = [flag[2:] for flag in self.flags("17", is_kernel=False) if flag.startswith("-D")]
+        flags += [flag[2:] for flag in self.engine_flags]
         return {name: value for name, _, value in (flag.partition("=") for flag in flags)}
+
+    @property
+    def engine_flags(self) -> tuple[str, ...]:
+        """What the sources are told besides that ask for the quantized engine; to all others it makes no difference."""
+        return ENGINE_FLAGS if self.quantized_engine is QuantizedEngine.QNNPACK else ()
 
     def flags(self, standard: str, *, is_kernel: bool) -> tuple[str, ...]:
         """The compiler's flags for a file, include folders excepted; `is_kernel` for those below `native/cpu`.
@@ -120,6 +137,9 @@ class BuildOptions:
             *self.extra_flags,
         )
 
+
+ENGINE_FLAGS = ("-DUSE_PYTORCH_QNNPACK", "-DUSE_PTHREADPOOL")
+"""The second because QNNPACK runs on PyTorch's pool of that library; OpenMP's number of threads is then the pool's."""
 
 _COMMON = (
     "-w",  # PyTorch's warnings are not our users' business

@@ -7,7 +7,7 @@ does not need, but for a wrong guess of the index, which the object itself then 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from opsieve.errors import BuildFailed
@@ -16,6 +16,7 @@ from opsieve.runtimes.source.index import Learned, SymbolIndex, read_object
 from opsieve.runtimes.source.link.left_out import write_left_out
 from opsieve.runtimes.source.link.linker import Linker
 from opsieve.runtimes.source.link.linking import LinkInput, LinkOutcome, link
+from opsieve.runtimes.source.link.listed import DEFINITION, entries_in, write_list
 from opsieve.runtimes.source.link.stand_ins import StandIn, write_stand_ins
 from opsieve.runtimes.source.link.tied_objects import tied_object
 from opsieve.runtimes.source.objects import CompileFailure, CompileJob, Compiler, ObjectStore, compile_all
@@ -62,6 +63,9 @@ class SelectiveLink:
     left_out: frozenset[str] = frozenset()
     """Symbols of operators to leave out although code refers to them."""
 
+    _listed: frozenset[str] | None = None
+    """The entries that are registered, for a linker that cannot tell them by itself."""
+
     _objects: dict[str, Path] = field(default_factory=dict)
     _refused: dict[str, CompileFailure] = field(default_factory=dict)
     _stand_ins: dict[str, StandIn] = field(default_factory=dict)
@@ -72,17 +76,29 @@ class SelectiveLink:
 
         Raises BuildFailed for a symbol that no source defines, CompileFailed for a source that does not compile.
         """
+        if not self.linker.is_exact:
+            self._listed = frozenset(roots)
         self._compile(dict.fromkeys(seeds, ()), required=True)
         for number in range(1, MAX_ROUNDS + 1):
             objects = (*self._objects.values(), *self._written_objects(output))
             given = LinkInput(objects, roots, self.libraries, self.flags)
             with self.progress.stage(f"linking, round {number}"):
                 outcome = link(self.compiler, self.linker, given, output)
-            if outcome.is_complete:
+            if not outcome.is_complete:
+                self._compile(self._place(outcome), required=False)
+            elif not self._list_grows(output):
                 left_out = tuple(self._stand_ins.values())
                 return Linked(output, given, dict(self._objects), left_out, number, self._compiled)
-            self._compile(self._place(outcome), required=False)
         raise BuildFailed(f"the link was not complete after {MAX_ROUNDS} rounds", where=output)
+
+    def _list_grows(self, program: Path) -> bool:
+        """Whether a program holds entries that it does not list; they are listed from then on."""
+        if self._listed is None:
+            return False
+        found = entries_in(program, self.workspace.sites.by_symbol.keys() - self.left_out)
+        grows = found != self._listed
+        self._listed = found
+        return grows
 
     def _place(self, outcome: LinkOutcome) -> dict[str, tuple[str, ...]]:
         """Source name -> the missing symbols that it may define."""
@@ -133,10 +149,20 @@ class SelectiveLink:
             source = output.with_name("left_out.cpp")
             write_left_out(self.left_out, source)
             jobs.append(CompileJob("opsieve/left_out.cpp", source, flags))
+        if self._listed is not None:
+            source = output.with_name("listed.cpp")
+            write_list(self._listed, source)
+            jobs.append(CompileJob("opsieve/listed.cpp", source, flags))
         return tuple(compile_all(jobs, self.store, self.compiler).require().values()) if jobs else ()
 
+    def _job(self, name: str) -> CompileJob:
+        job = self.workspace.job(name)
+        if name == REGISTRAR and self._listed is not None:
+            return replace(job, flags=(*job.flags, DEFINITION))
+        return job
+
     def _compile(self, wanted: Mapping[str, tuple[str, ...]], *, required: bool) -> None:
-        jobs = [self.workspace.job(name) for name in wanted]
+        jobs = [self._job(name) for name in wanted]
         compiled = compile_all(
             jobs, self.store, self.compiler, parallel=self.parallel, progress=self.progress, keep_going=not required
         )
@@ -150,7 +176,7 @@ class SelectiveLink:
             asked = frozenset(wanted[name])
             facts.append(Learned.from_object(name, symbols.strong | (symbols.weak & asked), asked))
             if required or not symbols.defined.isdisjoint(asked):
-                self._objects[name] = tied_object(path, self.store)
+                self._objects[name] = tied_object(path, self.store, listed=self._listed is not None)
         self.learned = self.learned.merged(*facts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +26,17 @@ from opsieve.runtimes.source.association.tree import Associated, associate
 from opsieve.runtimes.source.configuration import configured_headers
 from opsieve.runtimes.source.objects.compiler import Compiler, compiler_environment
 from opsieve.runtimes.source.objects.job import CompileJob
-from opsieve.runtimes.source.options import BuildOptions, Interpreter, Threads, is_kernel_file
+from opsieve.runtimes.source.options import BuildOptions, Interpreter, QuantizedEngine, Threads, is_kernel_file
 from opsieve.runtimes.source.patches import patched
+from opsieve.runtimes.source.qnnpack import (
+    engine_sources,
+    families,
+    header_files,
+    is_qnnpack,
+    qnnpack_flags,
+    qnnpack_include,
+    qnnpack_sources,
+)
 from opsieve.runtimes.source.tree import FULL_INTERPRETER, LITE_INTERPRETER, SourceGroup, SourceTree
 
 FORMAT = 1
@@ -46,6 +55,8 @@ THIRD_PARTY = (
     "pthreadpool/include",
 )
 """Include folders of submodules, below `third_party`."""
+
+_HEADER_FOLDERS = ("aten/src/ATen", "c10", "torch/csrc", "caffe2/utils")
 
 _STANDARD = re.compile(r"set\(\s*CMAKE_CXX_STANDARD\s+(\d+)")
 
@@ -69,11 +80,22 @@ class Workspace:
     always: tuple[str, ...]
     """Registrations that stay whenever their file is linked, as `file:line: reason`."""
 
+    engine_sources: frozenset[str] = frozenset()
+    """Sources that are told of the quantized engine. Its own are not among them."""
+
+    families: frozenset[str] = frozenset()
+    """The processors that the engine's own sources are compiled for; see qnnpack.py."""
+
     def job(self, name: str) -> CompileJob:
         """How a source is compiled."""
         source = self.sources[name]
         flags = self.options.flags(_standard(self.tree), is_kernel=is_kernel_file(name))
         include = include_folders(self.tree, self.folder, self.generated)
+        if is_qnnpack(name):
+            flags = (*flags, *qnnpack_flags(name, self.families))
+        if is_qnnpack(name) or name in self.engine_sources:
+            flags = (*flags, *self.options.engine_flags)
+            include = (*include, *qnnpack_include(self.tree.root))
         if self.options.dtype_header and _dispatches_on_dtypes(source):
             # Only these see the header, so that all other objects are those of every build. A header that dispatches
             # on dtypes keeps them all in a file that does not: larger, not wrong.
@@ -125,7 +147,7 @@ def open_workspace(
         if not folder.is_dir():
             with replacing_folder(folder) as temporary:
                 _associate(tree, options, compiler, generated, temporary, progress)
-    return _read(tree, options, folder, generated)
+    return _read(tree, options, compiler, folder, generated)
 
 
 def workspace_folders(tree: SourceTree, options: BuildOptions, compiler: Compiler) -> tuple[Path, Path]:
@@ -137,6 +159,7 @@ def workspace_folders(tree: SourceTree, options: BuildOptions, compiler: Compile
         compiler.identity,
         repr(sorted(options.config_values.items())),
         *options.flags(_standard(tree), is_kernel=False),
+        *options.engine_flags,
         _support_fingerprint(),
     )
     return generated, root / f"associated-{key}"
@@ -146,6 +169,7 @@ class _Record(msgspec.Struct, frozen=True):
     sites: tuple[Site, ...]
     always: tuple[str, ...]
     rewritten: tuple[str, ...]
+    engine_sources: tuple[str, ...] = ()
 
 
 def _associate(
@@ -156,38 +180,45 @@ def _associate(
         target = folder / "config" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-    flags = options.flags(_standard(tree), is_kernel=False)
+    flags = (*options.flags(_standard(tree), is_kernel=False), *options.engine_flags)
     include = include_folders(tree, folder, generated)
+    if options.engine_flags:
+        include = (*include, *qnnpack_include(tree.root))
 
     def preprocess(name: str, text: str) -> str:
         return _preprocess(CompileJob(name, tree.root / name, flags, include), compiler, text, folder)
 
-    associated = associate(_original_sources(tree, options, generated), preprocess, progress, patched)
-    _write(associated, folder)
+    sources = _original_sources(tree, options, compiler, generated)
+    asking = engine_sources(sources, header_files(tree.root, _HEADER_FOLDERS)) if options.engine_flags else ()
+    _write(associate(sources, preprocess, progress, patched), asking, folder)
 
 
-def _write(associated: Associated, folder: Path) -> None:
+def _write(associated: Associated, asking: Iterable[str], folder: Path) -> None:
     for name, text in associated.sources.items():
         target = folder / "rewritten" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8", errors="surrogateescape")
-    record = _Record(associated.sites.all, associated.always, tuple(sorted(associated.sources)))
+    record = _Record(associated.sites.all, associated.always, tuple(sorted(associated.sources)), tuple(sorted(asking)))
     (folder / "sites.json").write_bytes(msgspec.json.encode(record, enc_hook=str))
 
 
-def _read(tree: SourceTree, options: BuildOptions, folder: Path, generated: Path) -> Workspace:
+def _read(tree: SourceTree, options: BuildOptions, compiler: Compiler, folder: Path, generated: Path) -> Workspace:
     record = msgspec.json.decode((folder / "sites.json").read_bytes(), type=_Record)
-    sources = _original_sources(tree, options, generated)
+    sources = _original_sources(tree, options, compiler, generated)
     sources |= {name: folder / "rewritten" / name for name in record.rewritten}
     sources |= {f"opsieve/{file.name}": file for file in sorted(SUPPORT.glob("*.cpp"))}
-    return Workspace(tree, options, folder, generated, sources, Sites(record.sites), record.always)
+    asking = frozenset(record.engine_sources)
+    processors = families(compiler) if options.engine_flags else frozenset[str]()
+    return Workspace(tree, options, folder, generated, sources, Sites(record.sites), record.always, asking, processors)
 
 
-def _original_sources(tree: SourceTree, options: BuildOptions, generated: Path) -> dict[str, Path]:
+def _original_sources(tree: SourceTree, options: BuildOptions, compiler: Compiler, generated: Path) -> dict[str, Path]:
     groups = FULL_INTERPRETER if options.interpreter is Interpreter.FULL else LITE_INTERPRETER
-    if options.threads is Threads.NATIVE:
+    has_engine = options.quantized_engine is QuantizedEngine.QNNPACK
+    if options.threads is Threads.NATIVE or has_engine:
         groups |= {SourceGroup.PTHREADPOOL}
     return {
+        **(qnnpack_sources(tree.root, families(compiler)) if has_engine else {}),
         **{name: tree.root / name for name in tree.sources(groups)},
         **code_generation.registration_files(generated),
         **code_generation.other_files(generated),

@@ -12,6 +12,7 @@ import pytest
 
 from opsieve.runtimes.source.association.tree import Associated, associate
 from opsieve.runtimes.source.link.linker import Linker, find_linker
+from opsieve.runtimes.source.link.listed import DEFINITION, entries_in, hidden_table, write_list
 from opsieve.runtimes.source.objects import Compiler
 from opsieve.runtimes.source.workspace import SUPPORT
 
@@ -44,6 +45,7 @@ class Toy:
 
     def __init__(self, folder: Path, associated: Associated) -> None:
         self.folder = folder
+        self.sites = associated.sites
         self.sources = {"registrar.cpp": SUPPORT / "registrar.cpp"}
         for name, text in associated.sources.items():
             self.sources[name] = folder / name
@@ -53,6 +55,23 @@ class Toy:
         """Everything that is linked, the program with `roots` first."""
         made = [self._compile(compiler, TOY / "main.cpp", (*flags, *roots))]
         return [*made, *(self._compile(compiler, source, flags) for source in self.sources.values())]
+
+    def listed(self, compiler: str, linker: Linker, *roots: str) -> set[str]:
+        """What is registered when the registrar gets a list, as SelectiveLink makes it for such linkers."""
+        objects = [self._compile(compiler, TOY / "main.cpp", (DEFINITION, *roots))]
+        objects += [self._compile(compiler, source, (DEFINITION,)) for source in self.sources.values()]
+        for path in objects:
+            path.write_bytes(hidden_table(path.read_bytes()))
+        known = {site.symbol for site in self.sites.all}
+        found: frozenset[str] = frozenset()
+        while True:
+            write_list(found, self.folder / "listed.cpp")
+            made = self.folder / "listed.o"
+            subprocess.run([compiler, *FLAGS, "-c", str(self.folder / "listed.cpp"), "-o", str(made)], check=True)
+            registered_now = registered(self.folder, compiler, linker, [*objects, made])
+            before, found = found, entries_in(self.folder / "program", known)
+            if found == before:
+                return registered_now
 
     def _compile(self, compiler: str, source: Path, flags: tuple[str, ...]) -> Path:
         target = self.folder / f"{'_'.join((source.name, compiler, *flags))}.o"
@@ -99,6 +118,15 @@ def test_a_root_is_named_on_the_command_line(tmp_path: Path, toy: Toy, linker: s
     chosen = linker_named("g++", linker)
     for operator, expected in (("3toy3fft", FFT), ("3toy6lonely", LONELY), ("3toy5named2by", NAMED)):
         assert registered(tmp_path, "g++", chosen, toy.objects("g++"), f"-Wl,-u,opsieve_op_{operator}") == expected
+
+
+@pytest.mark.parametrize("linker", ["gold", "mold", "lld", "bfd"])
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_any_linker_prunes_exactly_when_it_is_given_a_list(toy: Toy, compiler: str, linker: str) -> None:
+    chosen = linker_named(compiler, linker)
+    assert toy.listed(compiler, chosen) == set()
+    assert toy.listed(compiler, chosen, "-DROOT_MM") == MM
+    assert toy.listed(compiler, chosen, "-DROOT_CONV") == CONV
 
 
 @pytest.mark.parametrize("linker", ["gold", "mold"])

@@ -6,9 +6,15 @@
 #include <vector>
 
 extern "C" {
+#ifdef OPSIEVE_LISTED
+// For linkers that would keep the whole table: see link/listed.py.
+extern const opsieve::Registration* const* const opsieve_listed[];
+extern const std::size_t opsieve_listed_count;
+#else
 // With -z start-stop-gc (lld's default) these two keep no entry alive.
 extern const opsieve::Registration* const __start_opsieve_registrations[] __attribute__((visibility("hidden")));
 extern const opsieve::Registration* const __stop_opsieve_registrations[] __attribute__((visibility("hidden")));
+#endif
 }
 
 namespace opsieve {
@@ -62,6 +68,17 @@ void apply_call(const Registration& registration) {
 
 namespace {
 
+#ifdef OPSIEVE_LISTED
+
+int apply_all() {
+  for (std::size_t place = 0; place < opsieve_listed_count; ++place) {
+    (*opsieve_listed[place])->apply(**opsieve_listed[place]);
+  }
+  return 0;
+}
+
+#else
+
 // The first entry of the table does nothing. A program may register nothing else; and GNU ld, given code by clang, keeps
 // the first entry it meets whatever refers to it, which is this one if this object is linked first.
 OPSIEVE_CALL(0, "opsieve_first_entry", );
@@ -73,6 +90,8 @@ int apply_all() {
   }
   return 0;
 }
+
+#endif
 
 [[maybe_unused]] const int applied = apply_all();
 

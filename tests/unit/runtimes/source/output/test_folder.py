@@ -37,7 +37,7 @@ def test_the_folder_holds_what_it_says(parts: RuntimeParts, tmp_path: Path) -> N
         "sizes.txt",
     }
     assert subprocess.run([out / "bin/run"], check=False).returncode == 0
-    assert (out / "account.json", "command.txt").read_text() == "opsieve build m.ptl -o 'a folder'\n"
+    assert (out / "command.txt").read_text() == "opsieve build m.ptl -o 'a folder'\n"
     assert selection_from_json(out / "selection.json") == parts.selection
     assert "aten::add.Tensor" in (out / "selected_operators.yaml").read_text()
     assert len([path for path in tmp_path.iterdir() if path.name.startswith(".out")]) == 0
