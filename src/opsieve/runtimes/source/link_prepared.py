@@ -7,7 +7,6 @@ from dataclasses import fields
 from pathlib import Path
 
 from opsieve.runtimes.source.link.stand_ins import StandIn
-from opsieve.runtimes.source.link.tied_objects import tied_object
 from opsieve.runtimes.source.objects import CompileFailure
 from opsieve.runtimes.source.prepared import ENTRY, PreparedObjects
 from opsieve.runtimes.source.selective_link import Linked, SelectiveLink
@@ -54,9 +53,7 @@ class _PreparedLink(SelectiveLink):
 
     def _compile(self, wanted: Mapping[str, tuple[str, ...]], *, required: bool) -> None:
         there = {name: path for name, path in self._prepared.objects.items() if name in wanted}
-        self._objects.update(
-            {name: tied_object(path, self.store, listed=self._listed is not None) for name, path in there.items()}
-        )
+        self._objects.update(there)
         rest = {name: symbols for name, symbols in wanted.items() if name not in there}
         if rest:
             super()._compile(rest, required=required)

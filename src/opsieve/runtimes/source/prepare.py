@@ -9,6 +9,7 @@ from pathlib import Path
 
 from opsieve.progress import SILENT, Progress
 from opsieve.runtimes.source.index import SymbolIndex
+from opsieve.runtimes.source.link.tied_objects import tied_object
 from opsieve.runtimes.source.objects import Compiled, CompileFailure, CompileJob, Compiler, ObjectStore, compile_all
 from opsieve.runtimes.source.objects.compiler import search_path
 from opsieve.runtimes.source.objects.known import KnownObjects
@@ -115,7 +116,8 @@ def _archive(
     store: ObjectStore,
     progress: Progress,
 ) -> PreparedObjects:
-    objects = dict(sorted(compiled.objects.items()))
+    # As SelectiveLink links them; what an archive holds is linked as it is.
+    objects = {name: tied_object(path, store) for name, path in sorted(compiled.objects.items())}
     left_out = {name: _message(failure) for name, failure in sorted(compiled.failures.items())}
     references = References.build(objects, (*workspace.sites.by_symbol, ENTRY), progress)
     record = Record(
@@ -125,7 +127,7 @@ def _archive(
         left_out=left_out,
         stand_ins=_stand_ins(tree_index(workspace, progress), references, left_out),
         seeds=seed_sources(workspace.sources),
-        stamps=Stamps.of(_foreign(workspace, jobs, objects, compiler, store)),
+        stamps=Stamps.of(_foreign(workspace, jobs, compiled.objects, compiler, store)),
     )
     return save_prepared(workspace, objects, references, record)
 
