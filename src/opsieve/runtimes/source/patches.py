@@ -17,7 +17,25 @@ class Patch:
     reason: str
 
 
+def _on_demand(file: str, variable: str, call: str) -> Patch:
+    return Patch(
+        file,
+        f"auto {variable} = {call};",
+        f"auto {variable} = 0;",
+        "A class of packed weights, and all that packs and runs these, would stay whenever the file is linked. The "
+        "schemas that name the class register it.",
+    )
+
+
+_QUANTIZED = "aten/src/ATen/native/quantized/cpu/fbgemm_utils.cpp"
+_SPARSE = "aten/src/ATen/native/ao_sparse/quantized/cpu/fbgemm_utils.cpp"
+
 PATCHES = (
+    _on_demand(_QUANTIZED, "conv2d_params", "register_conv_params<2>()"),
+    _on_demand(_QUANTIZED, "conv3d_params", "register_conv_params<3>()"),
+    _on_demand(_QUANTIZED, "linear_params", "register_linear_params()"),
+    _on_demand(_QUANTIZED, "embedding_params", "register_embedding_params()"),
+    _on_demand(_SPARSE, "linear_params", "register_linear_params()"),
     Patch(
         "aten/src/ATen/ParallelCommon.cpp",
         'TORCH_CHECK(false, "Undefined intraop_default_num_threads on mobile.");',

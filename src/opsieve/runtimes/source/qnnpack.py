@@ -1,4 +1,4 @@
-"""QNNPACK, which PyTorch's tree brings: its files for a processor, and which other sources see the macros that ask for it.
+"""QNNPACK, which PyTorch's tree brings: its files for a processor, and which other sources are told of it.
 
 Facts from CMakeLists.txt of `aten/src/ATen/native/quantized/cpu/qnnpack` and cmake/Dependencies.cmake, alike in 1.13.1
 and 2.6.0.

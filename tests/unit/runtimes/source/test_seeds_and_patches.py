@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from opsieve.runtimes.source.patches import PATCHES, patched
+import pytest
+
+from opsieve.runtimes.source.patches import PATCHES, Patch, patched
 from opsieve.runtimes.source.seeds import REGISTRAR, seed_sources
 
 
@@ -20,8 +22,8 @@ def test_sources_that_no_symbol_pulls_in_are_seeds(tmp_path: Path) -> None:
     assert all(seeds.values())
 
 
-def test_a_patch_changes_its_own_file_only() -> None:
-    (patch,) = PATCHES
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: f"{Path(patch.file).name}-{patch.old[:30]}")
+def test_a_patch_changes_its_own_file_only(patch: Patch) -> None:
     assert patched(patch.file, f"a {patch.old} b") == f"a {patch.new} b"
     assert patched("other.cpp", patch.old) == patch.old
     assert patched(patch.file, "nothing to change") == "nothing to change"

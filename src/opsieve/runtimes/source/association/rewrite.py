@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from opsieve.operators import OperatorName
 from opsieve.runtimes.source.association.blocks import Block, Statement, find_blocks
+from opsieve.runtimes.source.association.class_set_up import SetUps
 from opsieve.runtimes.source.association.cpp_text import CppText
 from opsieve.runtimes.source.association.lists import OperatorList, Preprocess, find_lists
 from opsieve.runtimes.source.association.named_dispatch import Use, find_handles, find_lookups
@@ -111,11 +112,15 @@ class _Edit:
 
 class Rewriter:
     """Rewrites scanned files; `kernels` gives the kernels' symbols of each operator, over all files of the tree, and
-    `known` all operators that are registered there: only to these can anything refer."""
+    `known` all operators that are registered there: only to these can anything refer. `set_ups` tells which calls
+    register the classes that a schema names."""
 
-    def __init__(self, kernels: Mapping[OperatorName, tuple[str, ...]], known: frozenset[OperatorName]) -> None:
+    def __init__(
+        self, kernels: Mapping[OperatorName, tuple[str, ...]], known: frozenset[OperatorName], set_ups: SetUps
+    ) -> None:
         self._kernels = kernels
         self._known = known
+        self._set_ups = set_ups
 
     def rewrite(self, scanned: Scanned) -> str:
         """The new text. It calls itself by the original's name, for messages of the compiler."""
@@ -158,7 +163,8 @@ class Rewriter:
         if statement.tags is not None:
             arguments = f'{number}, "{site.symbol}", {space}, "{statement.literal}", {needs or _NOTHING}'
             return f"OPSIEVE_TAGGED_SCHEMA({arguments}, {statement.tags})"
-        code = " ".join((*(f"{call};" for call in statement.set_up), source.text[statement.start : statement.end]))
+        calls = self._set_ups.needed(statement.literal, statement.set_up)
+        code = " ".join((*(f"{call};" for call in calls), source.text[statement.start : statement.end]))
         key = f"c10::DispatchKey::{block.key}" if block.key else "::opsieve::kSchema"
         return f'OPSIEVE_STATEMENT({number}, "{site.symbol}", {space}, {key}, {needs or _NOTHING}, {code})'
 

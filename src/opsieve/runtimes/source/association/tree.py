@@ -10,6 +10,7 @@ from pathlib import Path
 
 from opsieve.operators import OperatorName
 from opsieve.progress import SILENT, Progress
+from opsieve.runtimes.source.association.class_set_up import MARK, SetUps
 from opsieve.runtimes.source.association.cpp_text import CppText
 from opsieve.runtimes.source.association.rewrite import Rewriter, Scanned, distinct_symbols, mentions_operators, scan
 from opsieve.runtimes.source.association.sites import Site, SiteKind, Sites
@@ -46,10 +47,12 @@ def associate(
 
     `patch` changes the text of a file beforehand.
     """
-    texts, patched = {}, {}
+    texts, patched, classes = {}, {}, []
     for name, path in files.items():
         original = path.read_text(encoding="utf-8", errors="surrogateescape")
         text = patch(name, original)
+        if MARK in text:
+            classes.append(CppText(text, name))
         if mentions_operators(text):
             texts[name] = text
         elif text != original:
@@ -65,7 +68,7 @@ def associate(
         with ThreadPoolExecutor(PARALLEL) as pool:
             scans = distinct_symbols(pool.map(read, sorted(texts)))
     sites = Sites(site for scanned in scans for site in scanned.sites)
-    rewriter = Rewriter(_kernels(sites), sites.operators)
+    rewriter = Rewriter(_kernels(sites), sites.operators, SetUps.read(classes))
     changed = [scanned for scanned in scans if scanned.sites or scanned.handles or scanned.lookups]
     return Associated(
         patched | {scanned.source.path: rewriter.rewrite(scanned) for scanned in changed},
