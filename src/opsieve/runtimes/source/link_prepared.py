@@ -6,9 +6,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 
+from opsieve.files import replacing_file
+from opsieve.runtimes.source.link.listed import hidden_table
 from opsieve.runtimes.source.link.stand_ins import StandIn
 from opsieve.runtimes.source.objects import CompileFailure
 from opsieve.runtimes.source.prepared import ENTRY, PreparedObjects
+from opsieve.runtimes.source.seeds import REGISTRAR
 from opsieve.runtimes.source.selective_link import Linked, SelectiveLink
 
 
@@ -53,7 +56,19 @@ class _PreparedLink(SelectiveLink):
 
     def _compile(self, wanted: Mapping[str, tuple[str, ...]], *, required: bool) -> None:
         there = {name: path for name, path in self._prepared.objects.items() if name in wanted}
+        if self._listed is not None:
+            there.pop(REGISTRAR, None)  # it reads the list only when it is compiled for that
+            there = {name: self._without_table(name, path) for name, path in there.items()}
         self._objects.update(there)
         rest = {name: symbols for name, symbols in wanted.items() if name not in there}
         if rest:
             super()._compile(rest, required=required)
+
+    def _without_table(self, name: str, path: Path) -> Path:
+        """The object for a linker that would keep the whole table; written once for each archive."""
+        target = self.store.root / "listed" / self._prepared.folder.name / f"{name.replace('/', '__')}.o"
+        if not self.store.use(target):
+            with replacing_file(target, force=True) as temporary:
+                temporary.write_bytes(hidden_table(path.read_bytes()))
+            self.store.use(target)
+        return target

@@ -66,7 +66,7 @@ def test_one_link_and_nothing_that_only_dead_code_refers_to(tmp_path: Path) -> N
     assert subprocess.run([fast.program], check=False).returncode == 3
 
 
-@pytest.mark.parametrize("linker", ["lld", "bfd"])
+@pytest.mark.parametrize("linker", ["lld", "bfd", "gold", "mold"])
 def test_it_is_what_the_rounds_link(tmp_path: Path, linker: str) -> None:
     if shutil.which(f"ld.{linker}") is None:
         pytest.skip(f"needs {linker}")

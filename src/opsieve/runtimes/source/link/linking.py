@@ -14,7 +14,7 @@ from opsieve.runtimes.source.objects.compiler import Compiler, compiler_environm
 
 _UNDEFINED = re.compile(r"error: undefined (?:hidden |protected |internal )?(?:symbol|reference): (\S+)")  # lld
 _REFERENCED = re.compile(r">>> +(?:referenced by )?(\S.*)")
-_UNDEFINED_GNU = re.compile(r"^(?:\S*ld\S*: )?(.*?): undefined reference to `(.+)'$")
+_UNDEFINED_GNU = re.compile(r"^(?:\S*ld\S*: )?(.*?): (?:error: )?undefined reference to [`'](.+)'$")  # also gold
 _HIDDEN_GNU = re.compile(r"(?:hidden|internal|protected) symbol `(.+?)' (?:isn't defined|in .* is referenced)")
 _MORE = re.compile(r"more undefined references to `(.+)' follow")
 _TIMEOUT = 600

@@ -41,6 +41,11 @@ def test_what_gnu_ld_misses() -> None:
     assert list(parse_undefined(GNU)) == ["_Z1fv", "_Z1gv", "opsieve_op_1a1b"]
 
 
+def test_what_gold_misses() -> None:
+    said = "/tmp/a.o:main.cpp:function main: error: undefined reference to '_Z1fv'\ncollect2: error: 1"
+    assert parse_undefined(said) == {"_Z1fv": ("/tmp/a.o:main.cpp:function main",)}
+
+
 @pytest.mark.parametrize("text", ["", "ld: cannot find -lx", "collect2: error: ld returned 1 exit status"])
 def test_other_failures_miss_nothing(text: str) -> None:
     assert parse_undefined(text) == {}
