@@ -2,9 +2,9 @@
 
     python -m benchmarks.source_runtime --source TREE [--everything]
 
-Everything is compiled before anything is timed: the seconds are those of a second build of the same runtime. Sizes are
-of the stripped runner, the C++ library shared. The traced policy gets the operators that the static runtime's own runner
-writes down for one forward pass. `--everything` adds a runtime with every operator of the tree, compiling most of it.
+Everything is compiled before anything is timed: the seconds are those of a second build of the same runtime. Sizes
+are of the stripped runner, the C++ library shared. The traced policy gets the operators that the static runtime writes
+down for one forward pass. `--everything` adds a runtime with every operator of the tree, compiling most of it.
 """
 
 from __future__ import annotations

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 from opsieve.cli.main import run
 from opsieve.cli.prepare_source import prepare_source
-from opsieve.cli.source_options import SourceOptions
+from opsieve.cli.source_options import SourceOptions, source_options
 from opsieve.runtimes.source import prepare as prepare_module
 from opsieve.runtimes.source.objects import Compiler
 from opsieve.runtimes.source.packing import pack
@@ -24,10 +26,12 @@ NO_HEADER = {"app/xnn.cpp": "#include <not/installed.h>\nint xnn() { return 1; }
 BROKEN = {"app/broken.cpp": "int broken( { }\n"}
 
 
-def options(source: Path | None) -> SourceOptions:
-    values = {"interpreter": "lite", "cpu": "default", "blas": "none", "threads": "none", "optimise": "2", "icf": "all"}
-    fields = {name: values.get(name) for name in SourceOptions.__dataclass_fields__}
-    return SourceOptions(**{**fields, "source": source, "cxx_flag": (), "dtypes": "", "jobs": 1})  # type: ignore[arg-type]
+def options(source: Path) -> SourceOptions:
+    given: dict[str, Any] = {}
+    command = click.Command("build", callback=lambda **values: given.update(values))
+    source_options(command)
+    command.main(["--source", str(source), "--threads", "none", "-j", "1"], standalone_mode=False)
+    return SourceOptions(**given)
 
 
 @pytest.fixture

@@ -14,14 +14,12 @@ from pathlib import Path, PurePosixPath
 from opsieve.errors import InvalidSourceTree
 from opsieve.runtimes.source.objects.compiler import Compiler
 from opsieve.runtimes.source.objects.includes import find_includes
+from opsieve.runtimes.source.tree import QNNPACK_LISTS_FILE
 
-FOLDER = "aten/src/ATen/native/quantized/cpu/qnnpack"
+FOLDER = QNNPACK_LISTS_FILE.rpartition("/")[0]
 
-_LISTS = "CMakeLists.txt"
 _LOG = "deps/clog/src/clog.c"
 _INCLUDE = ("include", "src", "deps/clog/include")
-_THIRD_PARTY = ("pthreadpool/include", "FP16/include", "FXdiv/include", "psimd/include")
-"""Of a tree with its submodules; elsewhere the system has them."""
 
 _SET = re.compile(r"\bset\s*\(\s*PYTORCH_QNNPACK_(\w+_(?:SRCS|UKERNELS))\s+([^()$]*)\)")
 _FAMILIES = {"X86": "x86", "NEON": "arm", "AARCH32": "arm32", "AARCH64": "arm64"}
@@ -67,7 +65,7 @@ def qnnpack_sources(root: Path, wanted: frozenset[str]) -> dict[str, Path]:
 
     Raises InvalidSourceTree when the tree has none, or its list cannot be read or leads out of it.
     """
-    lists = root / FOLDER / _LISTS
+    lists = root / QNNPACK_LISTS_FILE
     try:
         with lists.open(encoding="utf-8", errors="replace") as stream:
             text = stream.read(_MAX_BYTES)
@@ -97,9 +95,8 @@ def qnnpack_flags(name: str, wanted: frozenset[str]) -> tuple[str, ...]:
 
 
 def qnnpack_include(root: Path) -> tuple[Path, ...]:
-    """The include folders that its sources and users need besides."""
-    third_party = (root / "third_party" / name for name in _THIRD_PARTY)
-    return (*(root / FOLDER / name for name in _INCLUDE), *(path for path in third_party if path.is_dir()))
+    """The include folders that its sources and users need besides those of all."""
+    return tuple(root / FOLDER / name for name in _INCLUDE)
 
 
 def engine_sources(sources: Mapping[str, Path], headers: Iterable[tuple[str, Path]]) -> frozenset[str]:

@@ -33,6 +33,10 @@ SEED_RULES = (
 )
 """Which keys a tensor can have in a runtime without functorch, Python or tracing."""
 
+ASSEMBLER = frozenset({".S", ".s"})
+"""Suffixes of files whose names of functions come out of macros. They are few and small, and what nothing refers to
+goes at the link."""
+
 REGISTRAR = "opsieve/registrar.cpp"
 
 
@@ -40,6 +44,9 @@ def seed_sources(sources: Mapping[str, Path]) -> dict[str, str]:
     """The sources to link by name, each with the reason."""
     found = {REGISTRAR: "walks the table of registrations"}
     for name, path in sources.items():
+        if path.suffix in ASSEMBLER:
+            found[name] = "what it defines, only the assembler can tell"
+            continue
         text = path.read_text(encoding="utf-8", errors="replace")
         for rule in SEED_RULES:
             if rule.pattern.search(text):

@@ -24,6 +24,8 @@ ORIGIN_FILE = ".opsieve-version"
 
 FUNCTIONS_FILE = "aten/src/ATen/native/native_functions.yaml"
 
+QNNPACK_LISTS_FILE = "aten/src/ATen/native/quantized/cpu/qnnpack/CMakeLists.txt"
+
 MAX_FILE_BYTES = 2**26
 """Of one source file. The largest of PyTorch 2.6.0 that a build reads has 2 MB."""
 
@@ -231,6 +233,8 @@ class SourceTree:
     def read_by_builds(self) -> Iterator[str]:
         """The files that a build reads, as paths from the root, in no order."""
         yield LISTS_FILE
+        if (self.root / QNNPACK_LISTS_FILE).is_file():
+            yield QNNPACK_LISTS_FILE
         miniz = (folder.name for folder in (self.root / "third_party").glob("miniz*"))
         for folder in (*_FOLDERS_OF_BUILDS, *(f"third_party/{name}" for name in miniz)):
             for place, _, names in os.walk(self.root / folder):
@@ -253,7 +257,7 @@ _FOLDERS_OF_BUILDS = (
     "torchgen",
 )
 
-_SUFFIXES_OF_BUILDS = frozenset({".h", ".hpp", ".inc", ".inl", ".in", ".c", ".cc", ".cpp", ".py", ".yaml"})
+_SUFFIXES_OF_BUILDS = frozenset({".h", ".hpp", ".inc", ".inl", ".in", ".c", ".cc", ".cpp", ".S", ".py", ".yaml"})
 
 
 def parse_version(text: str) -> tuple[int, int, int] | None:

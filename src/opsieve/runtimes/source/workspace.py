@@ -53,6 +53,9 @@ THIRD_PARTY = (
     "nlohmann",
     "eigen",
     "pthreadpool/include",
+    "FP16/include",
+    "FXdiv/include",
+    "psimd/include",
 )
 """Include folders of submodules, below `third_party`."""
 

@@ -14,11 +14,12 @@ def test_sources_that_no_symbol_pulls_in_are_seeds(tmp_path: Path) -> None:
         "python.cpp": "TORCH_LIBRARY_IMPL(_, Python, m) { m.fallback(f()); }",
         "guard.cpp": "C10_REGISTER_GUARD_IMPL(CPU, CPUGuardImpl);",
         "other.cpp": "int x;",
+        "kernel.S": "BEGIN_FUNCTION kernel",
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     seeds = seed_sources({name: tmp_path / name for name in texts})
-    assert set(seeds) == {REGISTRAR, "select.cpp", "guard.cpp"}
+    assert set(seeds) == {REGISTRAR, "select.cpp", "guard.cpp", "kernel.S"}
     assert all(seeds.values())
 
 
