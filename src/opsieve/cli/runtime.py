@@ -116,6 +116,7 @@ def _options(unpacked: Unpacked) -> dict[str, str]:
         "--cpu": options.cpu,
         "--blas": options.blas,
         "--threads": options.threads,
+        "--quantized-engine": options.quantized_engine,
         "--optimise": options.optimisation.removeprefix("-O"),
         **({"--cxx-flag": " ".join(options.extra_flags)} if options.extra_flags else {}),
         **({"--dtypes": "(as it was packed)"} if options.dtype_header else {}),
