@@ -33,6 +33,10 @@ TEST_TOOLS = {
 TEST_HEADERS = {
     "fmt/core.h": "libfmt-dev",
     "cpuinfo.h": "libcpuinfo-dev",
+    "pthreadpool.h": "libpthreadpool-dev",
+    "fp16.h": "libfp16-dev",
+    "fxdiv.h": "libfxdiv-dev",
+    "psimd.h": "libpsimd-dev",
 }
 """What PyTorch's sources include, for the tests that build a runtime from them -> the Debian package that has it."""
 

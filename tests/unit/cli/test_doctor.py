@@ -31,8 +31,9 @@ def test_status_0_when_nothing_required_is_missing(tools: Path, capsys: pytest.C
     assert run(["doctor"]) == 0
     printed = capsys.readouterr().out
     assert "Nothing that every build needs is missing." in printed
-    assert "  apt-get install -y libflatbuffers-dev libopenblas-dev libsleef-dev\n" in printed
-    assert all(len(line) <= 80 for line in printed.splitlines())
+    (command,) = (line for line in printed.splitlines() if line.startswith("  apt-get install -y "))
+    assert {"libflatbuffers-dev", "libopenblas-dev", "libsleef-dev"} < set(command.split())
+    assert all(len(line) <= 80 for line in printed.splitlines() if line != command)
 
 
 def test_status_1_and_one_line_when_something_is(tools: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,6 +84,8 @@ class _Wanted:
     required: bool = False
 
 
+_ENGINE = "--quantized-engine qnnpack"
+
 _HEADERS = (
     _Wanted(Need.FMT, Header("fmt/format.h", "FMT_VERSION"), "text formatting", "third_party/fmt/include", True),
     _Wanted(Need.CPUINFO, Header("cpuinfo.h"), "processor detection", "third_party/cpuinfo/include", True),
@@ -103,6 +105,10 @@ _HEADERS = (
         "models saved as flatbuffers",
         "third_party/flatbuffers/include",
     ),
+    _Wanted(Need.PTHREADPOOL, Header("pthreadpool.h"), "--threads native, qnnpack", "third_party/pthreadpool/include"),
+    _Wanted(Need.FP16, Header("fp16.h"), _ENGINE, "third_party/FP16/include"),
+    _Wanted(Need.FXDIV, Header("fxdiv.h"), _ENGINE, "third_party/FXdiv/include"),
+    _Wanted(Need.PSIMD, Header("psimd.h"), _ENGINE, "third_party/psimd/include"),
 )
 
 

@@ -22,6 +22,10 @@ class Need(StrEnum):
     OPENBLAS = "OpenBLAS"
     SLEEF = "sleef"
     FLATBUFFERS = "flatbuffers"
+    PTHREADPOOL = "pthreadpool"
+    FP16 = "FP16"
+    FXDIV = "FXdiv"
+    PSIMD = "psimd"
     PYYAML = "PyYAML"
     TYPING_EXTENSIONS = "typing_extensions"
 
@@ -52,6 +56,10 @@ MANAGERS = (
             Need.OPENBLAS: "libopenblas-dev",
             Need.SLEEF: "libsleef-dev",
             Need.FLATBUFFERS: "libflatbuffers-dev",
+            Need.PTHREADPOOL: "libpthreadpool-dev",
+            Need.FP16: "libfp16-dev",
+            Need.FXDIV: "libfxdiv-dev",
+            Need.PSIMD: "libpsimd-dev",
         },
     ),
     PackageManager(
@@ -66,6 +74,10 @@ MANAGERS = (
             Need.OPENBLAS: "openblas-devel",
             Need.SLEEF: "sleef-devel",
             Need.FLATBUFFERS: "flatbuffers-devel",
+            Need.PTHREADPOOL: "pthreadpool-devel",
+            Need.FP16: "FP16-devel",
+            Need.FXDIV: "FXdiv-devel",
+            Need.PSIMD: "psimd-devel",
         },
     ),
     PackageManager(
@@ -88,7 +100,7 @@ MANAGERS = (
 def install_line(needs: Iterable[Need]) -> str | None:
     """One line for a shell that installs `needs` on this machine; None if there are none.
 
-    Where no package manager that we know is found, a comment in it gives the usual names.
+    A comment in it gives the usual names of what the package manager does not have, or of all if there is none.
     """
     wanted = frozenset(needs)
     python, system = wanted & PYTHON_NEEDS, wanted - PYTHON_NEEDS
@@ -96,10 +108,12 @@ def install_line(needs: Iterable[Need]) -> str | None:
     commands = []
     if system and manager:
         sudo = ["sudo"] if manager.as_root and os.geteuid() != 0 else []
-        commands.append([*sudo, *manager.command, *sorted({manager.names[need] for need in system})])
+        known = sorted({manager.names[need] for need in system if need in manager.names})
+        commands += [[*sudo, *manager.command, *known]] if known else []
     if python:
         commands.append([sys.executable, "-m", "pip", "install", *sorted(python)])
     line = " && ".join(shlex.join(command) for command in commands)
-    if system and not manager:
-        line += f"  # the development packages of {', '.join(sorted(system))}"
+    nameless = sorted(need for need in system if not manager or need not in manager.names)
+    if nameless:
+        line += f"  # the development packages of {', '.join(nameless)}"
     return line.strip() or None

@@ -64,7 +64,10 @@ def test_an_empty_machine_lacks_all_of_it(tools: Path, monkeypatch: pytest.Monke
         "apt-get install -y binutils g++ libcpuinfo-dev libfmt-dev lld"
         f" && {sys.executable} -m pip install PyYAML typing_extensions"
     )
-    assert diagnosis.install_optional == "apt-get install -y libflatbuffers-dev libopenblas-dev libsleef-dev"
+    assert diagnosis.install_optional == (
+        "apt-get install -y libflatbuffers-dev libfp16-dev libfxdiv-dev libopenblas-dev libpsimd-dev libpthreadpool-dev"
+        " libsleef-dev"
+    )
     with pytest.raises(MissingInstallation, match="lacks C\\+\\+ compiler, linker, ar") as caught:
         diagnosis.demand()
     assert caught.value.remedy == diagnosis.install_required
@@ -170,4 +173,11 @@ def test_without_a_package_manager_the_usual_names_are_said(tools: Path) -> None
 
 def test_package_managers_know_everything_that_is_not_pythons() -> None:
     for manager in packages.MANAGERS:
-        assert set(manager.names) == set(Need) - packages.PYTHON_NEEDS
+        lacking = {Need.PTHREADPOOL, Need.FP16, Need.FXDIV, Need.PSIMD} if "brew" in manager.command else set()
+        assert set(manager.names) == set(Need) - packages.PYTHON_NEEDS - lacking
+
+
+def test_what_a_package_manager_does_not_have_is_said(tools: Path) -> None:
+    says(tools, "brew", "")
+    assert install_line([Need.FMT, Need.PSIMD]) == "brew install fmt  # the development packages of psimd"
+    assert install_line([Need.FXDIV, Need.PSIMD]) == "# the development packages of FXdiv, psimd"
