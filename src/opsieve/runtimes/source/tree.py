@@ -235,6 +235,7 @@ class SourceTree:
         yield LISTS_FILE
         if (self.root / QNNPACK_LISTS_FILE).is_file():
             yield QNNPACK_LISTS_FILE
+        yield from (file.relative_to(self.root).as_posix() for file in (self.root / "torch").glob("*.h"))
         miniz = (folder.name for folder in (self.root / "third_party").glob("miniz*"))
         for folder in (*_FOLDERS_OF_BUILDS, *(f"third_party/{name}" for name in miniz)):
             for place, _, names in os.walk(self.root / folder):
