@@ -29,7 +29,7 @@ from opsieve.runtimes.source.seeds import seed_sources
 from opsieve.runtimes.source.selective_link import Linked, SelectiveLink
 from opsieve.runtimes.source.tree import SourceTree
 from opsieve.runtimes.source.tree_index import tree_index
-from opsieve.runtimes.source.wanted import Policy, Wanted, require_loadable, wanted
+from opsieve.runtimes.source.wanted import Policy, Wanted, require_engine, require_loadable, wanted
 from opsieve.runtimes.source.workspace import Workspace, open_workspace
 from opsieve.select.choose import ExtraOperator
 from opsieve.select.selection import RuntimeIdentity, Selection
@@ -94,6 +94,7 @@ def build(
     opening the workspace, compiling, linking and writing raise. Everything that was compiled is kept in any case.
     """
     require_loadable(request.models, request.options.interpreter)
+    require_engine(request.models, request.options.quantized_engine)
     if output is not None:
         refuse_output(output, force=force)
     compiler = Compiler.find(request.compiler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,7 +14,7 @@ from opsieve.graph.scopes import Scope, selected_keys
 from opsieve.models.needs import ModelNeeds
 from opsieve.operators import OperatorName
 from opsieve.runtimes.source.association.sites import SiteKind, Sites
-from opsieve.runtimes.source.options import Interpreter
+from opsieve.runtimes.source.options import Interpreter, QuantizedEngine
 from opsieve.select.choose import ExtraOperator, implied_scopes
 from opsieve.select.selection import Reason, ReasonKind, SelectedOperator, join_operators
 
@@ -111,6 +112,26 @@ def require_loadable(models: Iterable[ModelNeeds], interpreter: Interpreter) -> 
             expected="a .ptl file, or a .pt file of torch.jit.save with --interpreter full",
             remedy="opsieve build without --runtime source makes a slim PyTorch for it",
         )
+
+
+def require_engine(models: Iterable[ModelNeeds], engine: QuantizedEngine) -> None:
+    """Raise InvalidModel for a model with packed quantized weights if the runtime has nothing that unpacks them."""
+    if engine is not QuantizedEngine.NONE:
+        return
+    for model in models:
+        operators = [str(root.name) for root in model.roots if _NEEDS_ENGINE.match(str(root.name))]
+        classes = [name for name in model.custom_classes if _PACKED.search(name)]
+        if operators or classes:
+            raise InvalidModel(
+                f"the model is quantized ({(operators + classes)[0]}), and the runtime would have no engine for that",
+                where=model.path,
+                remedy="give --quantized-engine qnnpack",
+            )
+
+
+_NEEDS_ENGINE = re.compile(r"quantized::(?:conv|linear)")
+_PACKED = re.compile(r"\.quantized\.(?:Conv|Linear)\w*PackedParams")
+"""Packed weights of embeddings need no engine."""
 
 
 class _Overloads:

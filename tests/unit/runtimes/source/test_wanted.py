@@ -1,5 +1,7 @@
 """From models and options to roots."""
 
+from dataclasses import replace
+
 import pytest
 
 from opsieve.errors import InvalidModel, UnknownOperator
@@ -7,8 +9,8 @@ from opsieve.graph.scopes import Scope
 from opsieve.models.needs import ModelNeeds, Reach, RootOperator, Use
 from opsieve.operators import OperatorName
 from opsieve.runtimes.source.association.sites import Site, SiteKind, Sites
-from opsieve.runtimes.source.options import Interpreter
-from opsieve.runtimes.source.wanted import Policy, require_loadable, wanted
+from opsieve.runtimes.source.options import Interpreter, QuantizedEngine
+from opsieve.runtimes.source.wanted import Policy, require_engine, require_loadable, wanted
 from opsieve.select.choose import ExtraOperator
 
 
@@ -83,3 +85,17 @@ def test_models_that_an_interpreter_cannot_load() -> None:
         require_loadable([model("aten::mul", format_="torchscript")], Interpreter.LITE)
     with pytest.raises(InvalidModel, match="slim PyTorch"):
         require_loadable([model("aten::mul", format_="export")], Interpreter.FULL)
+
+
+def test_packed_weights_need_an_engine() -> None:
+    packed = replace(model("aten::mul"), custom_classes=("__torch__.torch.classes.quantized.LinearPackedParamsBase",))
+    for quantized in (model("quantized::conv2d_prepack"), model("quantized::linear_dynamic"), packed):
+        require_engine([quantized], QuantizedEngine.QNNPACK)
+        with pytest.raises(InvalidModel, match="--quantized-engine qnnpack"):
+            require_engine([model("aten::mul"), quantized], QuantizedEngine.NONE)
+
+
+def test_what_no_engine_runs_needs_none() -> None:
+    embedding = "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase"
+    models = [model("aten::conv2d"), model("quantized::add"), replace(model(), custom_classes=(embedding,))]
+    require_engine(models, QuantizedEngine.NONE)
