@@ -65,6 +65,12 @@ def command(
     DIR then holds `python/` (put it onto PYTHONPATH), a wheel for pip, `selection.json` with the reason for each
     operator, and `selected_operators.yaml` for PyTorch's own tools. The installed PyTorch is not changed.
     """
+    if source["prepare"] and runtime == "source":
+        from opsieve.cli.prepare_source import prepare_source
+
+        if models or ops or ops_from or output:
+            raise click.UsageError("--prepare compiles for every model: it takes no MODEL, no --op and no -o")
+        return prepare_source(SourceOptions(**source), output_format)
     if output is None and not dry_run:
         raise click.UsageError("say where to put the runtime with -o DIR, or ask for --dry-run")
     if not (models or ops or ops_from):

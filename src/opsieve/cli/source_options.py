@@ -34,6 +34,7 @@ class SourceOptions:
     icf: str
     policy: str
     dtypes: str
+    prepare: bool
     jobs: int | None
 
     def build_options(self) -> BuildOptions:
@@ -130,6 +131,11 @@ _OPTIONS = (
         default="",
         metavar="LIST",
         help="Keep only these element types in kernels: float,long,... By default all of them.",
+    ),
+    click.option(
+        "--prepare",
+        is_flag=True,
+        help="Compile everything of the source tree now; later builds then only link. Takes no MODEL.",
     ),
     click.option("-j", "--jobs", type=click.IntRange(min=1), help="Compilers at once, by default one per processor."),
 )

@@ -10,7 +10,15 @@ from pathlib import Path
 from opsieve.progress import SILENT, Progress
 from opsieve.runtimes.source.index import SymbolIndex
 from opsieve.runtimes.source.link.tied_objects import tied_object
-from opsieve.runtimes.source.objects import Compiled, CompileFailure, CompileJob, Compiler, ObjectStore, compile_all
+from opsieve.runtimes.source.objects import (
+    Compiled,
+    CompileFailure,
+    CompileJob,
+    Compiler,
+    ObjectStore,
+    compile_all,
+    lacks_header,
+)
 from opsieve.runtimes.source.objects.compiler import search_path
 from opsieve.runtimes.source.objects.known import KnownObjects
 from opsieve.runtimes.source.objects.manifest import read_entries
@@ -22,8 +30,6 @@ from opsieve.runtimes.source.stamps import Stamps
 from opsieve.runtimes.source.tree import SourceTree
 from opsieve.runtimes.source.tree_index import tree_index
 from opsieve.runtimes.source.workspace import SUPPORT, Workspace, open_workspace
-
-_NO_HEADER = ("No such file or directory", "file not found")
 
 
 @dataclass(frozen=True)
@@ -101,11 +107,6 @@ def _result(
         compiled,
         time.monotonic() - started,
     )
-
-
-def lacks_header(failure: CompileFailure) -> bool:
-    """Whether a source failed because a header is not installed."""
-    return any(words in line for line in failure.errors for words in _NO_HEADER)
 
 
 def _archive(

@@ -19,7 +19,7 @@ from opsieve.runtimes.source.link.linking import LinkInput, LinkOutcome, link
 from opsieve.runtimes.source.link.listed import DEFINITION, entries_in, write_list
 from opsieve.runtimes.source.link.stand_ins import StandIn, write_stand_ins
 from opsieve.runtimes.source.link.tied_objects import tied_object
-from opsieve.runtimes.source.objects import CompileFailure, CompileJob, Compiler, ObjectStore, compile_all
+from opsieve.runtimes.source.objects import CompileFailure, CompileJob, Compiler, ObjectStore, compile_all, lacks_header
 from opsieve.runtimes.source.seeds import REGISTRAR
 from opsieve.runtimes.source.workspace import Workspace
 
@@ -167,7 +167,7 @@ class SelectiveLink:
             jobs, self.store, self.compiler, parallel=self.parallel, progress=self.progress, keep_going=not required
         )
         self._compiled += len(compiled.objects) - compiled.reused
-        if required or any(not _lacks_header(failure) for failure in compiled.failures.values()):
+        if required or any(not lacks_header(failure) for failure in compiled.failures.values()):
             compiled.require()
         self._refused.update(compiled.failures)
         facts = []
@@ -178,7 +178,3 @@ class SelectiveLink:
             if required or not symbols.defined.isdisjoint(asked):
                 self._objects[name] = tied_object(path, self.store, listed=self._listed is not None)
         self.learned = self.learned.merged(*facts)
-
-
-def _lacks_header(failure: CompileFailure) -> bool:
-    return any("No such file or directory" in line or "file not found" in line for line in failure.errors)

@@ -14,7 +14,7 @@ from opsieve.runtimes.source.objects.errors import (
     UnusableFlag,
     UnusableStore,
 )
-from opsieve.runtimes.source.objects.failures import CompileFailure
+from opsieve.runtimes.source.objects.failures import CompileFailure, lacks_header
 from opsieve.runtimes.source.objects.job import CompileJob
 from opsieve.runtimes.source.objects.store import DEFAULT_LIMIT, ObjectStore
 
@@ -31,4 +31,5 @@ __all__ = [
     "UnusableFlag",
     "UnusableStore",
     "compile_all",
+    "lacks_header",
 ]

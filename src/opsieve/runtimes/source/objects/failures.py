@@ -12,6 +12,9 @@ _MEMORY = re.compile(
     r"Killed signal terminated|out of memory|virtual memory exhausted|Cannot allocate memory|bad_alloc"
 )
 
+_NO_HEADER = ("No such file or directory", "file not found")
+"""What g++ and clang++ say of a header that is not there."""
+
 SHOWN_LINES = 5
 """Error lines kept of a failure: the first ones are the cause, the rest mostly follows from them."""
 
@@ -56,3 +59,8 @@ def _is_about_compiler(line: str) -> bool:
 
 def _lines(said: bytes) -> list[str]:
     return said[:_KEPT_OUTPUT].decode(errors="replace").splitlines()
+
+
+def lacks_header(failure: CompileFailure) -> bool:
+    """Whether a source failed because a header is not installed."""
+    return any(words in line for line in failure.errors for words in _NO_HEADER)
