@@ -39,8 +39,8 @@ PATCHES = (
     Patch(
         "aten/src/ATen/ParallelCommon.cpp",
         'TORCH_CHECK(false, "Undefined intraop_default_num_threads on mobile.");',
-        'const auto chosen = get_env_num_threads("OMP_NUM_THREADS", 0); '
-        "return static_cast<int>(chosen ? chosen : TaskThreadPoolBase::defaultNumThreads());",
+        'const char* const chosen = std::getenv("OMP_NUM_THREADS"); const int count = chosen ? std::atoi(chosen) : 0; '
+        "return count > 0 ? count : static_cast<int>(TaskThreadPoolBase::defaultNumThreads());",
         "With C10_MOBILE and OpenMP every first parallel loop would raise this. On other systems than phones PyTorch "
         "takes the variable, then the number of processors.",
     ),
