@@ -18,6 +18,7 @@ _ATTRIBUTE = re.compile(
 )
 _LABEL = re.compile(r"^(?:\s*(?:public|private|protected)\s*:(?!:))+")
 _CLASS = re.compile(r"(?:typedef\s+)?(class|struct|union|enum)\b(.*)$", re.DOTALL)
+_SCOPED = re.compile(r"^(?:class|struct)\b\s*")
 _BASES = re.compile(r"(?<!:):(?!:)")
 _MACRO = re.compile(r"[A-Z][A-Z0-9_]+(?:\s*\([^()]*\))?")
 _NAMESPACE = re.compile(r"(?:^|\s)namespace\b\s*([\w:\s]*)$")
@@ -68,13 +69,16 @@ def class_name(head: str) -> str | None:
     if match is None:
         return None
     name = _BASES.split(match.group(2), maxsplit=1)[0].strip().removesuffix("final").strip()
-    if match.group(1) == "enum" or not name:
+    is_enumeration = match.group(1) == "enum"
+    if is_enumeration:
+        name = _SCOPED.sub("", name)
+    if not name:
         return ""
     found = last_name(name)
     # Before a class's name there are export macros only: `struct A b {` is a variable, `struct A f() {` a function.
     if found is None or _MACRO.sub("", found[0]).strip():
         return None
-    return found[1]
+    return "" if is_enumeration else found[1]
 
 
 def is_member_initialiser(head: str) -> bool:

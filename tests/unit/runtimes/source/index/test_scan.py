@@ -48,6 +48,8 @@ def found(text: str, **options: bool) -> list[tuple[str, str]]:
         ("template <class T> T f(T x) { } template int f<int>(int); template class A<int>;", None),
         ("extern template class A<int>; template <> int A<int>::f() { }", [("A::f", "function")]),
         ("struct A f() { } struct B b = {1};", [("f", "function"), ("b", "variable")]),
+        ("enum status f(const enum kind k, int a[1]) { } enum E n::g(void) { }", ["f", "n::g"]),
+        ("enum { a }; enum API E { b }; enum class F : int { c }; enum struct G { d }; typedef enum { e } H;", []),
         ('extern "C" { int f() { } } extern "C" int g() { } namespace n { extern "C" int h() { } }', ["f", "g", "h"]),
         ("WHATEVER(1, 2)\nint f() { }", ["f"]),
         (
