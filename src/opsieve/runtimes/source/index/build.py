@@ -14,7 +14,7 @@ from opsieve.runtimes.source.index.scan import Found, Scanner
 from opsieve.runtimes.source.index.text import Unit, read_unit
 from opsieve.runtimes.source.index.types import find_aliases
 
-FORMAT = 3
+FORMAT = 4
 """Changes when what is stored, or how text is read, changes."""
 
 MAX_FILE = 32 << 20

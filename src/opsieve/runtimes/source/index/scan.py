@@ -65,7 +65,20 @@ class Scanner:
     def scan(self, unit: Unit) -> None:
         """Collect what `unit` defines."""
         self._branches = Branches(self._conditions.but_for(unit.defined))
+        if not self._header:
+            self._instances(unit.events)
         self._read(unit.code, unit.events, "")
+
+    def _instances(self, events: Sequence[Event]) -> None:
+        """Names for the function of an included text: `#define NAME f_8`, `#include "f.h"`, and again for `f_16`."""
+        named: dict[str, dict[str, None]] = {}
+        for event in events:
+            macro = read_macro(event.text) if event.kind == "define" else None
+            if macro is not None and macro.parameters is None and macro.body.isidentifier():
+                named.setdefault(macro.name, {})[macro.body] = None
+        for macro_name, names in named.items():
+            if len(names) > 1:
+                self.found += [Found(name, "function", "", None, macro_name, 1) for name in names]
 
     def _read(self, code: str, events: Sequence[Event], macro: str) -> None:
         """Read a file, or what a macro stands for. `pending` is what of a declaration was already read."""

@@ -198,3 +198,10 @@ def test_any_text_is_read(tokens: list[str]) -> None:
     text = " ".join(tokens)
     assert all(one.key and one.certainty in (0, 1, 2) for one in scan(text).found)
     assert all(one.kind == "function" for one in scan(text, header=True).found)
+
+
+def test_an_included_function_gets_the_names_that_a_macro_is_given() -> None:
+    text = "".join(f'#define NAME f_{bits}\n#define BITS {bits}\n#include "f.h"\n#undef NAME\n' for bits in (8, 16))
+    assert found(text, c=True) == [("f_8", "function"), ("f_16", "function")]
+    assert found(text, c=True, header=True) == []
+    assert found("#define NAME f\nint g() { }", c=True) == [("g", "function")]
