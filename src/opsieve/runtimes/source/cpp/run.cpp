@@ -83,15 +83,15 @@ Report perform(const Options& options) {
     at::set_num_threads(options.threads);
   }
   const std::vector<c10::IValue> inputs = arguments(options);
+  if (!options.operators.empty()) {
+    Recorded::start();  // loading dispatches operators too
+  }
   Report report;
   const auto start = std::chrono::steady_clock::now();
   Model model = load_or_name_missing(options);
   report.load = milliseconds_since(start);
   report.methods = methods(model);
   if (!options.check_only) {
-    if (!options.operators.empty()) {
-      Recorded::start();
-    }
     run_model(options, model, inputs, report);
     if (!options.operators.empty()) {
       Recorded::write(options.operators);
