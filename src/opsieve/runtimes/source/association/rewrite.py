@@ -158,13 +158,13 @@ class Rewriter:
         if statement.function is not None:
             arguments = f'{number}, "{site.symbol}", {space}, {block.key}, "{statement.literal}"'
             return f"OPSIEVE_KERNEL({arguments}, {statement.function})"
-        if statement.tags == "{}":
+        calls = self._set_ups.needed(statement.literal, statement.set_up)
+        if statement.tags == "{}" and not calls:
             return f'OPSIEVE_SCHEMA({number}, "{site.symbol}", {space}, "{statement.literal}", {needs or _NOTHING})'
-        if statement.tags is not None:
+        if statement.tags is not None and not calls:
             arguments = f'{number}, "{site.symbol}", {space}, "{statement.literal}", {needs or _NOTHING}'
             return f"OPSIEVE_TAGGED_SCHEMA({arguments}, {statement.tags})"
-        calls = self._set_ups.needed(statement.literal, statement.set_up)
-        code = " ".join((*(f"{call};" for call in calls), source.text[statement.start : statement.end]))
+        code = " ".join((*(f"{call};" for call in calls), _definition(source, statement)))
         key = f"c10::DispatchKey::{block.key}" if block.key else "::opsieve::kSchema"
         return f'OPSIEVE_STATEMENT({number}, "{site.symbol}", {space}, {key}, {needs or _NOTHING}, {code})'
 
@@ -185,6 +185,13 @@ class Rewriter:
 
 
 _NOTHING = '""'
+
+
+def _definition(source: CppText, statement: Statement) -> str:
+    """The statement itself; a schema's tags may have gone by a name that is known in its block only."""
+    if statement.tags is None:
+        return source.text[statement.start : statement.end]
+    return f'm.def("{statement.literal}"{"" if statement.tags == "{}" else f", {statement.tags}"})'
 
 
 def _dispatch_edit(source: CppText, use: Use) -> _Edit:
