@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import click
 
 from opsieve.cli.options import read_needs
-from opsieve.cli.output import print_json, print_table, printable, progress
+from opsieve.cli.output import print_json, print_table, print_text, printable, progress
 from opsieve.cli.source_options import SourceOptions
 
 if TYPE_CHECKING:
@@ -90,10 +90,9 @@ def _print(report: SourceReport, output: Path | None) -> None:
 def _print_notes(report: SourceReport) -> None:
     for operator in report.wanted.missing:
         name = printable(str(operator.name))
-        click.echo(f"note: {name} is not in this source tree; a library you link must bring it")
-    sources = sorted(set(report.left_out.values()))
-    for source, reason in sources:
-        click.echo(f"note: {source} could not be compiled and is left out: {printable(reason)}")
+        print_text(f"note: {name} is not in this source tree; a library you link must bring it")
+    for source, reason in sorted(set(report.left_out.values())):
+        print_text(f"note: {PurePosixPath(source).name} left out: {printable(reason)}")
 
 
 def _as_json(report: SourceReport) -> dict[str, object]:

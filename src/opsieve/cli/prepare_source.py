@@ -55,8 +55,9 @@ def _print(prepared: Prepared, source: Path) -> None:
 
 
 def _message(failure: CompileFailure) -> str:
-    first = failure.errors[0] if failure.errors else "no message"
-    words = first.rpartition("error: ")[2]
+    from opsieve.runtimes.source.objects import cause
+
+    words = cause(failure.errors[0]) if failure.errors else "no message"
     return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 3]}..."
 
 

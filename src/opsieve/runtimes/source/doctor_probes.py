@@ -47,6 +47,14 @@ class Linker:
 
 
 @dataclass(frozen=True, slots=True)
+class Tool:
+    """A program that says its version."""
+
+    path: Path
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """A header to look for."""
 
@@ -101,6 +109,13 @@ def archiver() -> Path | None:
     """`ar`, or LLVM's."""
     found = shutil.which("ar") or shutil.which("llvm-ar")
     return Path(found) if found else None
+
+
+def flatc() -> Tool | None:
+    """The compiler of flatbuffers' schemas in PATH."""
+    path = shutil.which("flatc")
+    told = re.search(r"flatc version (\d+(?:\.\d+)+)", _run([path, "--version"]) or "") if path else None
+    return Tool(Path(path).absolute(), told[1]) if path and told else None
 
 
 def find_header(header: Header, compiler: Compiler | None, folders: Sequence[Path] = ()) -> FoundHeader | None:

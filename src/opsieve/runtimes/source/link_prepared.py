@@ -9,7 +9,7 @@ from pathlib import Path
 from opsieve.files import replacing_file
 from opsieve.runtimes.source.link.listed import hidden_table
 from opsieve.runtimes.source.link.stand_ins import StandIn
-from opsieve.runtimes.source.objects import CompileFailure
+from opsieve.runtimes.source.objects import CompileFailure, cause
 from opsieve.runtimes.source.prepared import ENTRY, PreparedObjects
 from opsieve.runtimes.source.seeds import REGISTRAR
 from opsieve.runtimes.source.selective_link import Linked, SelectiveLink
@@ -45,7 +45,7 @@ class _PreparedLink(SelectiveLink):
         for symbol in nowhere:
             source = prepared.record.stand_ins.get(symbol)
             if source is not None:
-                self._stand_ins[symbol] = StandIn(symbol, source, left_out.get(source, ""))
+                self._stand_ins[symbol] = StandIn(symbol, source, cause(left_out.get(source, "")))
         return self
 
     def _source_of(self, symbol: str) -> str | None:

@@ -22,6 +22,7 @@ class Need(StrEnum):
     OPENBLAS = "OpenBLAS"
     SLEEF = "sleef"
     FLATBUFFERS = "flatbuffers"
+    FLATC = "flatc"
     PTHREADPOOL = "pthreadpool"
     FP16 = "FP16"
     FXDIV = "FXdiv"
@@ -56,6 +57,7 @@ MANAGERS = (
             Need.OPENBLAS: "libopenblas-dev",
             Need.SLEEF: "libsleef-dev",
             Need.FLATBUFFERS: "libflatbuffers-dev",
+            Need.FLATC: "flatbuffers-compiler",
             Need.PTHREADPOOL: "libpthreadpool-dev",
             Need.FP16: "libfp16-dev",
             Need.FXDIV: "libfxdiv-dev",
@@ -74,6 +76,7 @@ MANAGERS = (
             Need.OPENBLAS: "openblas-devel",
             Need.SLEEF: "sleef-devel",
             Need.FLATBUFFERS: "flatbuffers-devel",
+            Need.FLATC: "flatbuffers-compiler",
             Need.PTHREADPOOL: "pthreadpool-devel",
             Need.FP16: "FP16-devel",
             Need.FXDIV: "FXdiv-devel",
@@ -92,6 +95,7 @@ MANAGERS = (
             Need.OPENBLAS: "openblas",
             Need.SLEEF: "sleef",
             Need.FLATBUFFERS: "flatbuffers",
+            Need.FLATC: "flatbuffers",
         },
     ),
 )

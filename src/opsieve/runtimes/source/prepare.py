@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opsieve.progress import SILENT, Progress
+from opsieve.runtimes.source.flatbuffers import flatc_places
 from opsieve.runtimes.source.index import SymbolIndex
 from opsieve.runtimes.source.link.tied_objects import tied_object
 from opsieve.runtimes.source.objects import (
@@ -152,7 +153,7 @@ def _foreign(
     compiler: Compiler,
     store: ObjectStore,
 ) -> Iterator[str]:
-    """The headers that were read and that no fingerprint covers, and the folders that were searched for them."""
+    """The headers that were read and that no fingerprint covers, and where these, and `flatc`, were looked for."""
     covered = tuple(f"{folder}/" for folder in (workspace.folder, workspace.generated, SUPPORT))
     of_the_tree = {f"{workspace.tree.root}/{name}" for name in workspace.tree.read_by_builds()}
     known = KnownObjects(store, compiler)
@@ -161,7 +162,7 @@ def _foreign(
     # Profiles, specs, plugins and the like.
     named = {value for job in jobs.values() for flag in job.flags for value in (flag, flag.partition("=")[2])}
     given = {value.removeprefix("@") for value in named if value.removeprefix("@").startswith("/")}
-    for file in sorted(read | searched | given):
+    for file in sorted(read | searched | given | set(flatc_places())):
         if not f"{file}/".startswith(covered) and file not in of_the_tree:
             yield file
 

@@ -19,7 +19,15 @@ from opsieve.runtimes.source.link.linking import LinkInput, LinkOutcome, link
 from opsieve.runtimes.source.link.listed import DEFINITION, entries_in, write_list
 from opsieve.runtimes.source.link.stand_ins import StandIn, write_stand_ins
 from opsieve.runtimes.source.link.tied_objects import tied_object
-from opsieve.runtimes.source.objects import CompileFailure, CompileJob, Compiler, ObjectStore, compile_all, lacks_header
+from opsieve.runtimes.source.objects import (
+    CompileFailure,
+    CompileJob,
+    Compiler,
+    ObjectStore,
+    cause,
+    compile_all,
+    lacks_header,
+)
 from opsieve.runtimes.source.seeds import REGISTRAR
 from opsieve.runtimes.source.workspace import Workspace
 
@@ -133,7 +141,8 @@ class SelectiveLink:
         for candidate in self.index.by_rules(symbol):
             failure = self._refused.get(candidate.path)
             if failure is not None:
-                self._stand_ins[symbol] = StandIn(symbol, candidate.path, failure.errors[0] if failure.errors else "")
+                reason = cause(failure.errors[0]) if failure.errors else ""
+                self._stand_ins[symbol] = StandIn(symbol, candidate.path, reason)
                 return True
         return False
 

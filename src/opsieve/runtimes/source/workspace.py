@@ -24,6 +24,7 @@ from opsieve.runtimes.source import code_generation
 from opsieve.runtimes.source.association.sites import Site, Sites
 from opsieve.runtimes.source.association.tree import Associated, associate
 from opsieve.runtimes.source.configuration import configured_headers
+from opsieve.runtimes.source.flatbuffers import SchemaHeader
 from opsieve.runtimes.source.objects.compiler import Compiler, compiler_environment
 from opsieve.runtimes.source.objects.job import CompileJob
 from opsieve.runtimes.source.options import BuildOptions, Interpreter, QuantizedEngine, Threads, is_kernel_file
@@ -89,6 +90,9 @@ class Workspace:
     families: frozenset[str] = frozenset()
     """The processors that the engine's own sources are compiled for; see qnnpack.py."""
 
+    schema_header: SchemaHeader | None = None
+    """For the sources that read flatbuffer models."""
+
     def job(self, name: str) -> CompileJob:
         """How a source is compiled."""
         source = self.sources[name]
@@ -99,6 +103,8 @@ class Workspace:
         if is_qnnpack(name) or name in self.engine_sources:
             flags = (*flags, *self.options.engine_flags)
             include = (*include, *qnnpack_include(self.tree.root))
+        if self.schema_header and self.schema_header.is_included_by(source):
+            include = (*self.schema_header.include, *include)
         if self.options.dtype_header and _dispatches_on_dtypes(source):
             # Only these see the header, so that all other objects are those of every build. A header that dispatches
             # on dtypes keeps them all in a file that does not: larger, not wrong.
@@ -212,7 +218,18 @@ def _read(tree: SourceTree, options: BuildOptions, compiler: Compiler, folder: P
     sources |= {f"opsieve/{file.name}": file for file in sorted(SUPPORT.glob("*.cpp"))}
     asking = frozenset(record.engine_sources)
     processors = families(compiler) if options.engine_flags else frozenset[str]()
-    return Workspace(tree, options, folder, generated, sources, Sites(record.sites), record.always, asking, processors)
+    return Workspace(
+        tree,
+        options,
+        folder,
+        generated,
+        sources,
+        Sites(record.sites),
+        record.always,
+        asking,
+        processors,
+        SchemaHeader(tree.root, compiler, options.extra_flags, folder),
+    )
 
 
 def _original_sources(tree: SourceTree, options: BuildOptions, compiler: Compiler, generated: Path) -> dict[str, Path]:

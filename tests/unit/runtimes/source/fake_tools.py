@@ -44,6 +44,17 @@ def says(folder: Path, name: str, words: str) -> Path:
     return program(folder, name, f"#!/bin/sh\necho '{words}'\n")
 
 
+def flatc(folder: Path, version: str, *, works: bool = True) -> Path:
+    """A flatc that writes, for a header, the words that it was called with."""
+    write = 'echo "// $*" > "$out/$(basename "$schema" .fbs)_generated.h"' if works else 'echo "error: no" >&2; exit 1'
+    text = f"""#!/bin/sh
+[ "$1" = --version ] && echo "flatc version {version}" && exit
+for word; do [ "$last" = -o ] && out="$word"; last="$word" schema="$word"; done
+{write}
+"""
+    return program(folder, "flatc", text)
+
+
 def compiler(folder: Path, headers: dict[str, str], *, works: bool = True) -> Path:
     """A g++ that finds `headers`: names, each with its version macros as preprocessed."""
     (folder / "headers").write_text("".join(f"{name} {version}\n" for name, version in headers.items()))

@@ -52,3 +52,16 @@ def fake_tree(root: Path, *, version: str = "2.6.0a0\n", lists: str = BUILD_LIST
     (root / "version.txt").write_text(version)
     (root / "build_variables.bzl").write_text(lists)
     return root
+
+
+def write_schema(root: Path, version: str = "") -> None:
+    """Write the schema of flatbuffer models and the header that `flatc` made of it; since 22 it tells its version."""
+    folder = root / "torch/csrc/jit/serialization"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "mobile_bytecode.fbs").write_text('file_identifier "PTMF";\n')
+    names = ("MAJOR", "MINOR", "REVISION")
+    told = " &&\n".join(
+        f"FLATBUFFERS_VERSION_{name} == {n}" for name, n in zip(names, version.split("."), strict=False)
+    )
+    text = f'#include "flatbuffers/flatbuffers.h"\nstatic_assert({told}, "");\n' if version else "int made_before_22;\n"
+    (folder / "mobile_bytecode_generated.h").write_text(text)

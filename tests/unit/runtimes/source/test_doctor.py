@@ -14,7 +14,7 @@ from opsieve.runtimes.source.packages import Need, install_line
 from opsieve.runtimes.source.tree import SourceTree
 
 from .fake_tools import GNU_LD, GOLD, LLD, MOLD, OLD_GNU_LD, compiler, says
-from .fake_tree import fake_tree
+from .fake_tree import fake_tree, write_schema
 
 HEADERS = {"fmt/format.h": "90100", "cpuinfo.h": ""}
 
@@ -65,8 +65,8 @@ def test_an_empty_machine_lacks_all_of_it(tools: Path, monkeypatch: pytest.Monke
         f" && {sys.executable} -m pip install PyYAML typing_extensions"
     )
     assert diagnosis.install_optional == (
-        "apt-get install -y libflatbuffers-dev libfp16-dev libfxdiv-dev libopenblas-dev libpsimd-dev libpthreadpool-dev"
-        " libsleef-dev"
+        "apt-get install -y flatbuffers-compiler libflatbuffers-dev libfp16-dev libfxdiv-dev libopenblas-dev"
+        " libpsimd-dev libpthreadpool-dev libsleef-dev"
     )
     with pytest.raises(MissingInstallation, match="lacks C\\+\\+ compiler, linker, ar") as caught:
         diagnosis.demand()
@@ -129,25 +129,28 @@ def test_linkers_that_keep_everything_are_named(tools: Path) -> None:
     assert "keep everything" in found.note
 
 
-def test_flatbuffers_of_another_version_than_the_trees_do_not_do(tools: Path, tmp_path: Path) -> None:
+def test_flatc_has_to_be_that_of_the_headers(tools: Path, tmp_path: Path) -> None:
     root = fake_tree(tmp_path / "pytorch")
-    header = root / "torch/csrc/jit/serialization/mobile_bytecode_generated.h"
-    header.parent.mkdir(parents=True)
-    header.write_text(
-        "static_assert(FLATBUFFERS_VERSION_MAJOR == 23 &&\n FLATBUFFERS_VERSION_MINOR == 3 &&\n"
-        " FLATBUFFERS_VERSION_REVISION == 3,\n"
-    )
+    write_schema(root, "23.3.3")
     tree = SourceTree.open(root)
-    missing = check(diagnose(tree), "flatbuffers headers")
-    assert missing.install is Need.FLATBUFFERS
-    assert missing.note == "mobile_bytecode_generated.h compiles with flatbuffers 23.3.3 only"
+    assert check(diagnose(tree), "flatc").install is Need.FLATC
     compiler(tools, {**HEADERS, "flatbuffers/flatbuffers.h": "2 . 0 . 8"})
-    old = check(diagnose(tree), "flatbuffers headers")
+    assert check(diagnose(tree), "flatbuffers headers").found == "2.0.8"
+    assert (check(diagnose(tree), "flatc").ok, check(diagnose(tree), "flatc").note) == (False, "")
+    says(tools, "flatc", "flatc version 1.12.0")
+    old = check(diagnose(tree), "flatc")
     assert (old.ok, old.install) == (False, None)
-    assert old.note.endswith("and here is 2.0.8")
-    assert check(diagnose(), "flatbuffers headers").ok
+    assert old.note.startswith("flatc is 1.12.0 and the headers of flatbuffers are 2.0.8")
+    says(tools, "flatc", "flatc version 2.0.8")
+    assert (check(diagnose(tree), "flatc").ok, check(diagnose(tree), "flatc").found) == (True, "2.0.8")
+
+
+def test_a_tree_whose_header_fits_needs_no_flatc(tools: Path, tmp_path: Path) -> None:
+    root = fake_tree(tmp_path / "pytorch")
+    write_schema(root, "23.3.3")
     compiler(tools, {**HEADERS, "flatbuffers/flatbuffers.h": "23.3.3"})
-    assert check(diagnose(tree), "flatbuffers headers").ok
+    assert check(diagnose(SourceTree.open(root)), "flatc").ok
+    assert not check(diagnose(), "flatc").ok
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from opsieve.runtimes.source.objects.errors import (
     UnusableFlag,
     UnusableStore,
 )
-from opsieve.runtimes.source.objects.failures import CompileFailure, lacks_header
+from opsieve.runtimes.source.objects.failures import CompileFailure, cause, lacks_header
 from opsieve.runtimes.source.objects.job import CompileJob
 from opsieve.runtimes.source.objects.store import DEFAULT_LIMIT, ObjectStore
 
@@ -30,6 +30,7 @@ __all__ = [
     "StoreFull",
     "UnusableFlag",
     "UnusableStore",
+    "cause",
     "compile_all",
     "lacks_header",
 ]

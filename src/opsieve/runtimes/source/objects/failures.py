@@ -12,7 +12,7 @@ _MEMORY = re.compile(
     r"Killed signal terminated|out of memory|virtual memory exhausted|Cannot allocate memory|bad_alloc"
 )
 
-_NO_HEADER = ("No such file or directory", "file not found")
+_NO_HEADER = re.compile(r"(?:(?P<plain>[^:]+): No such file or directory|'(?P<quoted>[^']+)' file not found)")
 """What g++ and clang++ say of a header that is not there."""
 
 SHOWN_LINES = 5
@@ -63,4 +63,11 @@ def _lines(said: bytes) -> list[str]:
 
 def lacks_header(failure: CompileFailure) -> bool:
     """Whether a source failed because a header is not installed."""
-    return any(words in line for line in failure.errors for words in _NO_HEADER)
+    return any(_NO_HEADER.search(line) for line in failure.errors)
+
+
+def cause(message: str) -> str:
+    """A compiler's message without the place and in plain words: `fmt/core.h is not installed`."""
+    words = message.rpartition("error: ")[2].strip()
+    missing = _NO_HEADER.fullmatch(words)
+    return f"{missing['plain'] or missing['quoted']} is not installed" if missing else words

@@ -16,6 +16,7 @@ import zstandard
 from opsieve import __version__
 from opsieve.files import refuse_existing, replacing_file
 from opsieve.progress import SILENT, Advance, Progress
+from opsieve.runtimes.source.flatbuffers import SCHEMA
 from opsieve.runtimes.source.objects import Compiler, UnusableFlag
 from opsieve.runtimes.source.packing.manifest import (
     FORMAT,
@@ -34,7 +35,7 @@ from opsieve.runtimes.source.prepared import OBJECTS, RECORD, REFERENCES, Prepar
 from opsieve.runtimes.source.tree import ORIGIN_FILE, VERSION_FILE, SourceTree
 from opsieve.runtimes.source.workspace import THIRD_PARTY, Workspace
 
-_BESIDE = (VERSION_FILE, ORIGIN_FILE, "CMakeLists.txt", "LICENSE", "NOTICE")
+_BESIDE = (VERSION_FILE, ORIGIN_FILE, "CMakeLists.txt", "LICENSE", "NOTICE", SCHEMA)
 _HEADERS = ("torch/*.h", *(f"third_party/{folder}/**/*.{suffix}" for folder in THIRD_PARTY for suffix in ("h", "hpp")))
 _Content = Path | bytes
 

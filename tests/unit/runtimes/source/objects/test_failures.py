@@ -23,7 +23,7 @@ from opsieve.runtimes.source.objects import (
     UnusableStore,
     compile_all,
 )
-from opsieve.runtimes.source.objects.failures import failure_of, is_disk_full, is_out_of_memory
+from opsieve.runtimes.source.objects.failures import cause, failure_of, is_disk_full, is_out_of_memory, lacks_header
 
 from .project import Project, needs_compiler, script
 
@@ -274,3 +274,22 @@ def test_messages_about_the_source_are_no_fault_of_the_machine() -> None:
     assert not is_disk_full(said)
     assert failure_of("a.cpp", said, 1).where == "a.cpp:3"
     assert failure_of("a.cpp", b"", -11).errors == ("the compiler ended with status -11 and said nothing",)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "/src/a.cpp:2:10: fatal error: dir/some.h: No such file or directory",
+        "/src/a.cpp:2:10: fatal error: 'dir/some.h' file not found",
+    ],
+)
+def test_a_header_that_is_not_there_is_told_in_plain_words(said: str) -> None:
+    assert lacks_header(failure_of("a.cpp", said.encode(), 1))
+    assert cause(said) == "dir/some.h is not installed"
+
+
+def test_other_causes_are_told_without_their_place() -> None:
+    said = "/src/a.cpp:2:10: error: expected ';' before '}' token"
+    assert not lacks_header(failure_of("a.cpp", said.encode(), 1))
+    assert cause(said) == "expected ';' before '}' token"
+    assert cause("it does not compile") == "it does not compile"
