@@ -27,12 +27,14 @@ TEST_TOOLS = {
     "ld.lld": "lld",
     "ld.mold": "mold",
     "clang++": "clang",
+    "flatc": "flatbuffers-compiler",
 }
 """What the tests run -> the Debian package that has it (ld.gold: since Debian 13, before that it is in binutils)."""
 
 TEST_HEADERS = {
     "fmt/core.h": "libfmt-dev",
     "cpuinfo.h": "libcpuinfo-dev",
+    "flatbuffers/flatbuffers.h": "libflatbuffers-dev",
     "pthreadpool.h": "libpthreadpool-dev",
     "fp16.h": "libfp16-dev",
     "fxdiv.h": "libfxdiv-dev",

@@ -57,13 +57,13 @@ class Runtime:
         return float(output["absolute"]) / max(1e-12, float(np.abs(expected).max()))
 
 
-def save_lite(module: Any, folder: Path, name: str) -> Model:
-    """Save a module for the lite interpreter."""
+def save_lite(module: Any, folder: Path, name: str, *, flatbuffer: bool = False) -> Model:
+    """Save a module for the lite interpreter, as a zip or as a flatbuffer."""
     import torch
 
     scripted = torch.jit.script(module.eval())
     path = folder / f"{name}.ptl"
-    scripted._save_for_lite_interpreter(str(path))
+    scripted._save_for_lite_interpreter(str(path), _use_flatbuffer=flatbuffer)
 
     def answer(given: Any) -> Any:
         with torch.no_grad():
