@@ -8,6 +8,9 @@ from pathlib import Path
 
 from opsieve.runtimes.source.index.symbols import read_symbol
 
+_LONG = 80
+"""Characters of a function's name above which its arguments are not told."""
+
 _HEAD = """\
 // Written by opsieve.
 namespace opsieve {
@@ -37,7 +40,7 @@ def write_stand_ins(stand_ins: Iterable[StandIn], target: Path) -> None:
         if _is_function(name):
             why = f"{item.source} was not compiled: {item.reason}" if item.reason else f"{item.source} was left out"
             lines.append(f'extern "C" void {here}() asm({_literal(item.symbol)});')
-            lines.append(f'extern "C" void {here}() {{ opsieve::missing({_literal(name)}, {_literal(why)}); }}')
+            lines.append(f'extern "C" void {here}() {{ opsieve::missing({_literal(_shown(name))}, {_literal(why)}); }}')
         else:
             lines.append(f'extern "C" {{ extern void* const {here}[8] asm({_literal(item.symbol)}); }}')
             lines.append(f"void* const {here}[8] = {{}};")
@@ -46,6 +49,16 @@ def write_stand_ins(stand_ins: Iterable[StandIn], target: Path) -> None:
 
 def _is_function(demangled: str) -> bool:
     return demangled.rstrip().endswith((")", ") const"))
+
+
+def _shown(name: str) -> str:
+    """A function without its arguments, if these are long: with the standard library's types they fill a screen."""
+    depth = 0
+    for place in range(name.rfind(")"), 0, -1) if len(name) > _LONG else ():
+        depth += (name[place] == ")") - (name[place] == "(")
+        if depth == 0:
+            return name[:place]
+    return name
 
 
 def _literal(text: str) -> str:

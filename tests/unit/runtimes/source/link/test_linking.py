@@ -91,6 +91,13 @@ int main() { if (s::table) return 2; try { return gone(1); } catch (std::excepti
     assert said == 'gone(int) | gone.cpp was not compiled: no "header"'
 
 
+def test_what_is_missing_is_told_without_long_arguments(tmp_path: Path) -> None:
+    # Loader::parse(std::shared_ptr<char>, std::map<...>) const, in an unnamed namespace
+    name = "_ZNK12_GLOBAL__N_16Loader5parseESt10shared_ptrIcESt3mapINSt7__cxx1112basic_stringIcEES5_E"
+    write_stand_ins([StandIn(name, "a.cpp", "")], tmp_path / "stand_ins.cpp")
+    assert '"(anonymous namespace)::Loader::parse"' in (tmp_path / "stand_ins.cpp").read_text()
+
+
 def test_an_operator_that_is_left_out_has_a_definition(tmp_path: Path) -> None:
     write_left_out(["opsieve_op_1a1c", "opsieve_op_1a1b"], tmp_path / "left_out.cpp")
     made = compiled(tmp_path, "left", (tmp_path / "left_out.cpp").read_text())
