@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opsieve.runtimes.source.options import Blas, BuildOptions, CpuLevel, QuantizedEngine, Threads
+from opsieve.runtimes.source.options import Blas, BuildOptions, CpuLevel, Threads
 
 _VECTORISED = (CpuLevel.AVX2, CpuLevel.AVX512)
 """The levels whose vector classes call SLEEF for what is no instruction."""
@@ -10,7 +10,7 @@ _VECTORISED = (CpuLevel.AVX2, CpuLevel.AVX512)
 
 def libraries(options: BuildOptions) -> tuple[str, ...]:
     """Flags for the compiler driver, in the order of the link."""
-    pool = options.threads is Threads.NATIVE or options.quantized_engine is QuantizedEngine.QNNPACK
+    pool = "-DUSE_PTHREADPOOL" in options.engine_flags
     return (
         *(("-fopenmp",) if options.threads is Threads.OPENMP else ()),
         *(("-lpthreadpool",) if pool else ()),

@@ -55,7 +55,8 @@ class QuantizedEngine(StrEnum):
     """Nobody: models with packed quantized weights do not load."""
 
     QNNPACK = "qnnpack"
-    """The library in PyTorch's own tree, and what PyTorch uses on phones."""
+    """The library in PyTorch's own tree, and what PyTorch uses on phones. It runs on a pool of the library pthreadpool,
+    which gets as many threads as OpenMP is told to use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,11 @@ class BuildOptions:
 
     @property
     def engine_flags(self) -> tuple[str, ...]:
-        """What the sources are told besides that ask for the quantized engine; to all others it makes no difference."""
-        return ENGINE_FLAGS if self.quantized_engine is QuantizedEngine.QNNPACK else ()
+        """What the sources are told besides that ask for the quantized engine or the pool of threads; to all others it
+        makes no difference."""
+        engine = self.quantized_engine is QuantizedEngine.QNNPACK
+        pool = engine or self.threads is Threads.NATIVE
+        return (*(("-DUSE_PYTORCH_QNNPACK",) if engine else ()), *(("-DUSE_PTHREADPOOL",) if pool else ()))
 
     def flags(self, standard: str, *, is_kernel: bool) -> tuple[str, ...]:
         """The compiler's flags for a file, include folders excepted; `is_kernel` for those below `native/cpu`.
@@ -137,9 +141,6 @@ class BuildOptions:
             *self.extra_flags,
         )
 
-
-ENGINE_FLAGS = ("-DUSE_PYTORCH_QNNPACK", "-DUSE_PTHREADPOOL")
-"""The second because QNNPACK runs on PyTorch's pool of that library; OpenMP's number of threads is then the pool's."""
 
 _COMMON = (
     "-w",  # PyTorch's warnings are not our users' business

@@ -217,7 +217,8 @@ def _read(tree: SourceTree, options: BuildOptions, compiler: Compiler, folder: P
     sources |= {name: folder / "rewritten" / name for name in record.rewritten}
     sources |= {f"opsieve/{file.name}": file for file in sorted(SUPPORT.glob("*.cpp"))}
     asking = frozenset(record.engine_sources)
-    processors = families(compiler) if options.engine_flags else frozenset[str]()
+    has_engine = options.quantized_engine is QuantizedEngine.QNNPACK
+    processors = families(compiler) if has_engine else frozenset[str]()
     return Workspace(
         tree,
         options,

@@ -152,6 +152,11 @@ def test_the_engine_changes_no_flag_of_files_that_do_not_ask_for_it() -> None:
     assert "USE_PYTORCH_QNNPACK" not in BuildOptions().definitions
 
 
+def test_the_pool_of_threads_is_asked_for_where_it_is_used() -> None:
+    assert BuildOptions(threads=Threads.NATIVE).engine_flags == ("-DUSE_PTHREADPOOL",)
+    assert BuildOptions(threads=Threads.OPENMP).engine_flags == ()
+
+
 @needs_compiler
 def test_a_workspace_tells_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPSIEVE_CACHE", str(tmp_path / "cache"))
