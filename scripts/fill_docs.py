@@ -160,10 +160,28 @@ def _seconds(value: float) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
+def _source_runtime() -> str:
+    rows = [
+        (
+            row["model"],
+            row["policy"],
+            str(row["operators"]),
+            f"{row['bytes'] / 1e6:.2f}",
+            _seconds(row["seconds"]),
+            f"{row['forward_ms']:.0f} ({row['forward_ms'] / row['stock_ms']:.1f}x)",
+            f"{row['difference']:.0e}" if row["difference"] else "0",
+        )
+        for row in _results("source_runtime")["runtimes"]
+    ]
+    columns = ("model", "keeps", "operators", "program, MB", "from command to binary, s", "forward, ms", "difference")
+    return _table(columns, rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "build_sizes": _build_sizes,
     "kept_code": _kept_code,
     "others": _others,
+    "source_runtime": _source_runtime,
     "machine": _machine,
 }
 
