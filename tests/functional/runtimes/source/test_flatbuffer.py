@@ -37,11 +37,23 @@ def in_flatbuffer(tmp_path_factory: pytest.TempPathFactory) -> Model:
     return save_lite(MobileNetV2(), tmp_path_factory.mktemp("models"), "mobilenet_v2_flat", flatbuffer=True)
 
 
+@pytest.fixture(scope="module")
+def built() -> list[Runtime]:
+    """The runtime, once a test has asked for it."""
+    return []
+
+
 @pytest.fixture
 def runtime(
-    source_tree: SourceTree, in_flatbuffer: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    built: list[Runtime],
+    source_tree: SourceTree,
+    in_flatbuffer: Model,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> Runtime:
-    return build([in_flatbuffer.path], source_tree.root, tmp_path / "out", capsys)
+    if not built:
+        built.append(build([in_flatbuffer.path], source_tree.root, tmp_path / "out", capsys))
+    return built[0]
 
 
 def test_a_runtime_loads_both_forms_and_gives_the_same_answers(
