@@ -14,6 +14,7 @@ from opsieve.graph.scopes import Scope
 from opsieve.models.needs import ModelNeeds
 from opsieve.progress import SILENT, Progress
 from opsieve.runtimes.source.capabilities import capabilities_of
+from opsieve.runtimes.source.doctor import diagnose
 from opsieve.runtimes.source.index import NOTHING_LEARNED, Learned
 from opsieve.runtimes.source.libraries import libraries
 from opsieve.runtimes.source.link.account import LinkAccount, account_to_json, read_account, selection_of
@@ -30,7 +31,7 @@ from opsieve.runtimes.source.selective_link import Linked, SelectiveLink
 from opsieve.runtimes.source.tree import SourceTree
 from opsieve.runtimes.source.tree_index import tree_index
 from opsieve.runtimes.source.wanted import Policy, Wanted, require_engine, require_loadable, wanted
-from opsieve.runtimes.source.workspace import Workspace, open_workspace
+from opsieve.runtimes.source.workspace import Workspace, open_workspace, workspace_folders
 from opsieve.select.choose import ExtraOperator
 from opsieve.select.selection import RuntimeIdentity, Selection
 
@@ -99,6 +100,8 @@ def build(
         refuse_output(output, force=force)
     compiler = Compiler.find(request.compiler)
     linker = find_linker(compiler, request.linker)
+    if request.compiler is None and not workspace_folders(request.tree, request.options, compiler)[1].is_dir():
+        diagnose(request.tree).demand()  # before the first long compilation, not in the middle of it
     workspace = open_workspace(request.tree, request.options, compiler, progress)
     roots = wanted(request.models, request.extra, workspace.sites, request.policy, request.scopes)
     with ObjectStore.of_user() as store, tempfile.TemporaryDirectory(prefix="opsieve-link-") as folder:
