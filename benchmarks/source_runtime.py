@@ -144,12 +144,34 @@ def _everything(model: Lite, source: Path, folder: Path) -> Measured:
 
 def _measured(model: Lite, policy: str, source: Path, folder: Path, *options: str) -> Measured:
     out = folder / "out"
-    command = [OPSIEVE, "build", model.path, "--runtime", "source", "--source", source, "-o", out, "--format", "json"]
+    command: list[str | Path] = [
+        OPSIEVE,
+        "build",
+        model.path,
+        "--runtime",
+        "source",
+        "--source",
+        source,
+        "-o",
+        out,
+        "--format",
+        "json",
+    ]
     for _ in range(2):  # the first one compiles
         shutil.rmtree(out, ignore_errors=True)
         seconds, said = timed([*command, *options])
     built = json.loads(said)
-    words = ["--input", model.given, "--expect", model.expected, "--repeat", str(REPEAT), "--threads", "1", "--json"]
+    words: list[str | Path] = [
+        "--input",
+        model.given,
+        "--expect",
+        model.expected,
+        "--repeat",
+        str(REPEAT),
+        "--threads",
+        "1",
+        "--json",
+    ]
     ran = subprocess.run([out / "bin/run", model.path, *words], capture_output=True, text=True, check=False)
     told = json.loads(ran.stdout)
     largest = float(np.abs(np.load(model.expected)).max())

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from opsieve.runtimes.source.link.tied_objects import tied_object
-from opsieve.runtimes.source.objects import Compiler, CompileJob, ObjectStore, compile_all
+from opsieve.runtimes.source.objects import CompileJob, Compiler, ObjectStore, compile_all
 
 SOURCE = """
 #include <stdexcept>
