@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from benchmarks.models import MobileNetV2, RecurrentClassifier
+from benchmarks.models import MobileNetV2, RecurrentClassifier, TransformerClassifier
 
 from opsieve.runtimes.source.tree import SourceTree
 from tests.functional.runtimes.source.built import Model, Runtime, build, save_lite, strings_of
@@ -107,6 +107,14 @@ def test_another_model_compiles_only_what_it_needs_beside(
     assert "aten::lstm.input" in runtime.operators
     tokens = torch.randint(0, 1000, (3, 17))
     assert runtime.difference(recurrent, tokens, tmp_path) < SMALL
+
+
+def test_a_transformer(built: Built, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.manual_seed(0)
+    model = save_lite(TransformerClassifier(), tmp_path, "transformer")
+    runtime = built(model, capsys)
+    for shape in ((1, 8), (3, 40)):
+        assert runtime.difference(model, torch.randint(0, 1000, shape), tmp_path) < SMALL
 
 
 def test_a_model_for_which_operators_are_missing_says_so_and_how_to_add_them(

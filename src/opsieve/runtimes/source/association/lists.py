@@ -124,6 +124,9 @@ def _list(source: CppText, kind: SiteKind, match: re.Match[str], span: tuple[int
         # The array does nothing but run the constructors of its elements.
         end = source.plain.index(";", span[1]) + 1
         return OperatorList(kind, match.start(), end, "", end, "static const auto registered = {};", tuple(elements))
+    if "name" not in match.groupdict():
+        # Empty operators, which RegisterOperators skips: a list of none or one could be meant as a copy of another.
+        others += ["{}", "{}"]
     call, insert_at = _registering(source, match, span)
     return OperatorList(kind, *span, ", ".join(others), insert_at, call, tuple(elements))
 
@@ -133,7 +136,7 @@ def _registering(source: CppText, match: re.Match[str], span: tuple[int, int]) -
     name = match.groupdict().get("name")
     if name is None:
         end = source.plain.index(";", span[1]) + 1
-        return "static const ::torch::jit::RegisterOperators registered({{{}}});", end
+        return "static const ::torch::jit::RegisterOperators registered({{{}, {{}}}});", end
     insert_at = source.plain.index(";", span[1]) + 1
     for user in _REGISTRAR.finditer(source.plain, span[1]):
         close = source.closing(user.start("open"))

@@ -58,8 +58,9 @@ def test_the_argument_of_a_registering_object() -> None:
     )
     (found,) = lists_of(text)
     assert [str(e.operator) for e in found.elements] == ["aten::a"]
-    assert found.remaining == "Operator(prim::Constant, g, a())"
+    assert found.remaining == "Operator(prim::Constant, g, a()), {}, {}"
     assert text[found.insert_at :] == "\nint x;"
+    assert found.call.format("X").endswith("registered({X, {}});")
 
 
 def test_the_lite_interpreters_own_functions() -> None:
