@@ -13,7 +13,7 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/ready-$(shell echo '$(TORCH) $(MODEL_PACKAGE)' | cksum | cut -d' ' -f1)
 SET_UP := $(PYTHON) scripts/set_up.py $(VENV) --torch "$(TORCH)" --model "$(MODEL_PACKAGE)"
 PYTEST := $(RUN) -m pytest
-BENCHMARKS := startup_time import_time graph_time kept_code build_sizes
+BENCHMARKS := startup_time import_time graph_time kept_code build_sizes source_runtime
 TOLD_BENCHMARKS := read_models soundness
 
 .PHONY: help demo test lint unit functional docs bench outputs clean

@@ -1,6 +1,8 @@
 """Runtimes from source: bytes by model and policy, seconds from command to binary, and forward time against the wheel.
 
-    python -m benchmarks.source_runtime --source TREE [--everything]
+    python -m benchmarks.source_runtime [--source TREE] [--everything]
+
+Without a tree, PyTorch 2.6.0 is got through apt into opsieve's cache folder.
 
 Everything is compiled before anything is timed: the seconds are those of a second build of the same runtime. Sizes
 are of the stripped runner, the C++ library shared. The traced policy gets the operators that the static runtime writes
@@ -24,7 +26,10 @@ from torch import Tensor, nn
 
 from benchmarks.models import SEED, MobileNetV2, RecurrentClassifier, TransformerClassifier
 from benchmarks.report import OPSIEVE, parser, report, timed
+from opsieve.graph.cache import cache_folder
+from opsieve.runtimes.source.debian_source import get_source
 
+VERSION = "2.6.0"
 DTYPES = "float,long,int,bool"
 REPEAT = 20
 
@@ -60,17 +65,18 @@ class Measured:
 def main() -> None:
     """Measure and report."""
     arguments = parser(__doc__)
-    arguments.add_argument("--source", type=Path, required=True, metavar="TREE", help="a PyTorch source tree")
+    arguments.add_argument("--source", type=Path, metavar="TREE", help="a PyTorch source tree")
     arguments.add_argument("--everything", action="store_true", help="a runtime with every operator, too")
     options = arguments.parse_args()
+    source = options.source or get_source(VERSION, cache_folder() / f"pytorch-{VERSION}").tree.root
     torch.manual_seed(SEED)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(prefix="opsieve-source-") as name:
         folder = Path(name)
         models = [_saved(title, module, given, folder) for title, module, given in _models()]
-        measured = [row for model in models for row in _policies(model, options.source, folder)]
+        measured = [row for model in models for row in _policies(model, source, folder)]
         if options.everything:
-            measured.append(_everything(models[0], options.source, folder))
+            measured.append(_everything(models[0], source, folder))
     rows = [
         (
             row.model,
