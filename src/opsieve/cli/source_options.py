@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _Command = Callable[..., Any]
 
-DEFAULT_LINKERS = ("lld", "bfd", "gold", "mold")
+LINKERS = ("lld", "bfd", "gold")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ _OPTIONS = (
         "--cxx-flag", multiple=True, metavar="FLAG", help="A flag for the compiler. May be given several times."
     ),
     click.option("--compiler", metavar="NAME", help="g++, clang++ or a cross compiler; by default $CXX."),
-    click.option("--linker", type=click.Choice(DEFAULT_LINKERS), help="By default the first of these that is there."),
+    click.option("--linker", type=click.Choice(LINKERS), help="By default the first of these that is there."),
     click.option(
         "--icf",
         type=click.Choice(["all", "safe", "none"]),

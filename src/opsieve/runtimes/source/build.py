@@ -18,7 +18,7 @@ from opsieve.runtimes.source.doctor import diagnose
 from opsieve.runtimes.source.index import NOTHING_LEARNED, Learned
 from opsieve.runtimes.source.libraries import libraries
 from opsieve.runtimes.source.link.account import LinkAccount, account_to_json, read_account, selection_of
-from opsieve.runtimes.source.link.linker import Linker, find_linker
+from opsieve.runtimes.source.link.linker import Linker, find_linker, require_usable
 from opsieve.runtimes.source.link_prepared import link_prepared
 from opsieve.runtimes.source.objects import Compiler, ObjectStore
 from opsieve.runtimes.source.options import BuildOptions
@@ -100,12 +100,13 @@ def build(
         refuse_output(output, force=force)
     compiler = Compiler.find(request.compiler)
     linker = find_linker(compiler, request.linker)
+    require_usable(linker)
     if request.compiler is None and not workspace_folders(request.tree, request.options, compiler)[1].is_dir():
         diagnose(request.tree).demand()  # before the first long compilation, not in the middle of it
     workspace = open_workspace(request.tree, request.options, compiler, progress)
     roots = wanted(request.models, request.extra, workspace.sites, request.policy, request.scopes)
     with ObjectStore.of_user() as store, tempfile.TemporaryDirectory(prefix="opsieve-link-") as folder:
-        linked = _link(request, workspace, compiler, linker, store, roots, Path(folder) / "run", progress)
+        linked = link_runtime(request, workspace, compiler, linker, store, roots, Path(folder) / "run", progress)
         with progress.stage("reading what was kept"):
             account = _account(workspace, linker, linked)
         selection = selection_of(account, roots, request.models)
@@ -128,7 +129,7 @@ def build(
     )
 
 
-def _link(
+def link_runtime(
     request: SourceRequest,
     workspace: Workspace,
     compiler: Compiler,
@@ -138,6 +139,7 @@ def _link(
     program: Path,
     progress: Progress,
 ) -> Linked:
+    """Link the runner for `roots` to `program`, by the prepared archive if there is one, else in rounds."""
     work = SelectiveLink(
         workspace,
         compiler,

@@ -95,9 +95,20 @@ class SelectiveLink:
             if not outcome.is_complete:
                 self._compile(self._place(outcome), required=False)
             elif not self._list_grows(output):
+                self._check_roots(roots, output)
                 left_out = tuple(self._stand_ins.values())
                 return Linked(output, given, dict(self._objects), left_out, number, self._compiled)
         raise BuildFailed(f"the link was not complete after {MAX_ROUNDS} rounds", where=output)
+
+    def _check_roots(self, roots: tuple[str, ...], program: Path) -> None:
+        """A linker that loses a registration, as mold can, must not pass for one that pruned it."""
+        lost = sorted(set(roots) - entries_in(program, roots))
+        if lost:
+            raise BuildFailed(
+                f"the linker dropped {len(lost)} of the {len(roots)} registrations that it was told to keep",
+                where=program.name,
+                remedy="--linker lld",
+            )
 
     def _list_grows(self, program: Path) -> bool:
         """Whether a program holds entries that it does not list; they are listed from then on."""

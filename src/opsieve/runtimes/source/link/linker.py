@@ -43,7 +43,7 @@ class Linker:
         """The flags that make it prune, for the compiler driver."""
         use = (f"-fuse-ld={self.name}",) if self.name else ()
         exact = ("-Wl,-z,start-stop-gc",) if self.is_exact else ()
-        all_errors = ("-Wl,--error-limit=0",) if self.kind in (LinkerKind.LLD, LinkerKind.MOLD) else ()
+        all_errors = ("-Wl,--error-limit=0",) if self.kind is LinkerKind.LLD else ()
         return (*use, "-Wl,--gc-sections", *exact, "-Wl,--no-demangle", *all_errors)
 
     def folding(self, how: str) -> tuple[str, ...]:
@@ -52,8 +52,19 @@ class Linker:
         return (f"-Wl,--icf={how}",) if can and how != "none" else ()
 
 
-_KINDS = {"LLD": LinkerKind.LLD, "GNU ld": LinkerKind.GNU, "GNU gold": LinkerKind.GOLD, "mold": LinkerKind.MOLD}
+# In this order: mold and LLD both call themselves compatible with GNU ld or linkers.
+_KINDS = {"mold": LinkerKind.MOLD, "LLD": LinkerKind.LLD, "GNU gold": LinkerKind.GOLD, "GNU ld": LinkerKind.GNU}
 _PREFERRED = ("lld", "bfd", "")
+
+
+def require_usable(linker: Linker) -> None:
+    """Raise MissingInstallation for a linker with which registrations get lost."""
+    if linker.kind is LinkerKind.MOLD:
+        raise MissingInstallation(
+            "runtimes from source cannot be linked with mold: it leaves symbols of registrations undefined in silence",
+            expected="lld, GNU ld or gold",
+            remedy="leave --linker out, or install lld",
+        )
 
 
 def find_linker(compiler: Compiler, name: str | None = None) -> Linker:
