@@ -69,7 +69,7 @@ _OPTIONS = (
         type=click.Choice(["lite", "full"]),
         default="lite",
         show_default=True,
-        help="What loads the models: `lite` for .ptl files, `full` for .pt files of torch.jit.save.",
+        help="What loads the models: `lite` for .ptl files; `full` for .pt files of torch.jit.save is experimental.",
     ),
     click.option(
         "--cpu",
