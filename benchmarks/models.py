@@ -54,6 +54,17 @@ def _published(folder: Path) -> Path:
     return target
 
 
+def lively(module: nn.Module) -> nn.Module:
+    """Let inputs reach the output.
+
+    With fresh batch norms the activations of a deep network fade to nothing, and any two runtimes would agree.
+    """
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d) and part.running_var is not None:
+            part.running_var.fill_(0.3)
+    return module
+
+
 class InvertedResidual(nn.Module):
     """Expand, filter each channel by itself, project; add the input where the shape allows it."""
 

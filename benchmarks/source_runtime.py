@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.models import SEED, MobileNetV2, RecurrentClassifier, TransformerClassifier
+from benchmarks.models import SEED, MobileNetV2, RecurrentClassifier, TransformerClassifier, lively
 from benchmarks.report import OPSIEVE, parser, report, timed
 from opsieve.graph.cache import cache_folder
 from opsieve.runtimes.source.debian_source import get_source
@@ -96,7 +96,7 @@ def main() -> None:
 
 
 def _models() -> Iterator[tuple[str, nn.Module, Tensor]]:
-    yield "MobileNetV2", MobileNetV2(), torch.randn(1, 3, 224, 224)
+    yield "MobileNetV2", lively(MobileNetV2()), torch.randn(1, 3, 224, 224)
     yield "LSTM", RecurrentClassifier(), torch.randint(1000, (2, 32))
     yield "Transformer", TransformerClassifier(), torch.randint(1000, (2, 32))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from benchmarks.models import MobileNetV2, RecurrentClassifier, TransformerClassifier
+from benchmarks.models import MobileNetV2, RecurrentClassifier, TransformerClassifier, lively
 
 from opsieve.runtimes.source.tree import SourceTree
 from tests.functional.runtimes.source.built import Model, Runtime, build, save_lite, strings_of
@@ -46,7 +46,7 @@ def built(source_tree: SourceTree, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(scope="module")
 def mobilenet(tmp_path_factory: pytest.TempPathFactory) -> Model:
     torch.manual_seed(0)
-    return save_lite(MobileNetV2(), tmp_path_factory.mktemp("models"), "mobilenet_v2")
+    return save_lite(lively(MobileNetV2()), tmp_path_factory.mktemp("models"), "mobilenet_v2")
 
 
 @pytest.fixture(scope="module")

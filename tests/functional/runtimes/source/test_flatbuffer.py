@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from benchmarks.models import MobileNetV2
+from benchmarks.models import MobileNetV2, lively
 
 from opsieve.models import read_model
 from opsieve.runtimes.source.doctor import diagnose
@@ -28,13 +28,13 @@ SMALL = 1e-5
 @pytest.fixture(scope="module")
 def in_zip(tmp_path_factory: pytest.TempPathFactory) -> Model:
     torch.manual_seed(0)
-    return save_lite(MobileNetV2(), tmp_path_factory.mktemp("models"), "mobilenet_v2")
+    return save_lite(lively(MobileNetV2()), tmp_path_factory.mktemp("models"), "mobilenet_v2")
 
 
 @pytest.fixture(scope="module")
 def in_flatbuffer(tmp_path_factory: pytest.TempPathFactory) -> Model:
     torch.manual_seed(0)
-    return save_lite(MobileNetV2(), tmp_path_factory.mktemp("models"), "mobilenet_v2_flat", flatbuffer=True)
+    return save_lite(lively(MobileNetV2()), tmp_path_factory.mktemp("models"), "mobilenet_v2_flat", flatbuffer=True)
 
 
 @pytest.fixture(scope="module")
