@@ -11,6 +11,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -96,8 +97,8 @@ class Workspace:
     def job(self, name: str) -> CompileJob:
         """How a source is compiled."""
         source = self.sources[name]
-        flags = self.options.flags(_standard(self.tree), is_kernel=is_kernel_file(name))
-        include = include_folders(self.tree, self.folder, self.generated)
+        flags = self.options.flags(self._cxx_standard, is_kernel=is_kernel_file(name))
+        include = self._include
         if is_qnnpack(name):
             flags = (*flags, *qnnpack_flags(name, self.families))
         if is_qnnpack(name) or name in self.engine_sources:
@@ -110,6 +111,15 @@ class Workspace:
             # on dtypes keeps them all in a file that does not: larger, not wrong.
             return CompileJob(name, source, (*flags, "-DTEMPLATE_SELECTIVE_BUILD"), (self._dtype_folder(), *include))
         return CompileJob(name, source, flags, include)
+
+    # Asked for each of hundreds of sources, and the same for all.
+    @cached_property
+    def _cxx_standard(self) -> str:
+        return _standard(self.tree)
+
+    @cached_property
+    def _include(self) -> tuple[Path, ...]:
+        return include_folders(self.tree, self.folder, self.generated)
 
     def _dtype_folder(self) -> Path:
         """The include folder with the header of the chosen dtypes."""

@@ -30,11 +30,6 @@ def interpreter_symbol(name: OperatorName, kind: str) -> str:
     return f"opsieve_{kind}_{mangled(name)}"
 
 
-def class_symbol(name: str) -> str:
-    """The symbol of a custom class such as `quantized.Conv2dPackedParamsBase`."""
-    return "opsieve_class_" + "".join(f"{len(part)}{part}" for part in name.split("."))
-
-
 def mangled(name: OperatorName) -> str:
     """The parts of the name, each with its length in front."""
     parts = [*name.namespace.split("::"), name.base, *([name.overload] if name.overload else [])]

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from opsieve.operators import OperatorName
 from opsieve.runtimes.source.association.names import (
-    class_symbol,
     kernel_symbol,
     operator_symbol,
     parse_operator_symbol,
@@ -20,7 +19,6 @@ _NAMES = st.builds(OperatorName, _WORD, _WORD, st.one_of(st.just(""), _WORD))
 def test_an_operator_is_named_with_lengths() -> None:
     assert operator_symbol(OperatorName.parse("aten::add.Tensor")) == "opsieve_op_4aten3add6Tensor"
     assert kernel_symbol(OperatorName.parse("aten::mm"), "CPU") == "opsieve_kernel_CPU_4aten2mm"
-    assert class_symbol("quantized.LinearPackedParamsBase") == "opsieve_class_9quantized22LinearPackedParamsBase"
 
 
 @given(_NAMES)
